@@ -54,7 +54,9 @@ def said_plainly(aws: LocalAws) -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        raise LocalAwsError(f"The local AWS did not do as it was asked: {error} See {aws.log}") from error
+        raise LocalAwsError(
+            f"The local AWS did not do what the command requested: {error} See {aws.log}"
+        ) from error
 
 
 def _verify(aws: LocalAws) -> str | None:

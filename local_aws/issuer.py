@@ -109,7 +109,9 @@ def _load(home: Home) -> Keys:
     except FileNotFoundError:
         raise LocalAwsError("There is no issuer yet: run `make issuer` in another shell.") from None
     except ValueError as error:
-        raise LocalAwsError(f"{home.issuer_keys}: {error}; remove the file to have new keys made.") from error
+        raise LocalAwsError(
+            f"{home.issuer_keys}: {error}; remove the file, then `make issuer` creates new keys."
+        ) from error
 
 
 def _address(home: Home, port: int | None = None) -> tuple[str, int]:
@@ -177,4 +179,4 @@ def print_id_token(home: Home, changed: Mapping[str, str]) -> str | None:
     print(signed(_load(home)["RS256"], claims(address, changed)))
     if answers(port, DISCOVERY, timeout=_CHECK_TIME_LIMIT):
         return None
-    return f"Nothing answers at {address}: run `make issuer` in another shell before you use the token."
+    return f"Nothing responds at {address}: run `make issuer` in another shell before you use the token."

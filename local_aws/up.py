@@ -263,7 +263,7 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
         made = json.loads(printed)
         connection = Connection(team.api_address, made["id"], made["secret"])
         if not _is_taken(connection, aws):
-            raise LocalAwsError(f"Holdfast does not take the new token; see {aws.log}")
+            raise LocalAwsError(f"Holdfast does not accept the new token; see {aws.log}")
     home.remember_connection(connection)
     return connection
 
@@ -278,7 +278,7 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
             request.request("GET", address.path, headers={"Authorization": authorization})
             status = request.getresponse().status
         except OSError as error:
-            raise LocalAwsError(f"Holdfast does not answer ({error}); see {aws.log}") from error
+            raise LocalAwsError(f"Holdfast does not respond ({error}); see {aws.log}") from error
     match status:
         case HTTPStatus.OK | HTTPStatus.NO_CONTENT:
             return True
@@ -286,7 +286,7 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
             return False
         case _:
             raise LocalAwsError(
-                f"Holdfast answered {status} where it should have read a state. The end of {aws.log}:\n"
+                f"Holdfast responded to the read of a state with {status}. The end of {aws.log}:\n"
                 f"{tail(aws.log)}\nTry `make down` and `make up`, which keep the states."
             )
 

@@ -17,7 +17,13 @@ type OfLock = Shared & { lock: Schemas["Lock"] };
 type Entered = Record<string, string>;
 
 const LOOK = "Run terraform plan to see what its holder has changed.";
-const ENDS = { 1: "in 1 hour", 8: "in 8 hours", 24: "in 1 day", 168: "in 7 days", never: "when somebody unfreezes it" };
+const ENDS = {
+  1: "in 1 hour",
+  8: "in 8 hours",
+  24: "in 1 day",
+  168: "in 7 days",
+  never: "when an operator unfreezes it",
+};
 
 type Asking<D> = Shared & {
   title: string;
@@ -124,7 +130,7 @@ function Remove(props: Removal & { route: string; query: { id: string; version?:
     const path = `${route}/${name}?${new URLSearchParams(wanted)}`;
     if ((await send<Schemas["Removed"]>("DELETE", path)).removed) return done;
     const trail = mayLook && (await get<Schemas["Activity"]>("activity", { state: name }).catch(() => undefined));
-    return `It was gone already: ${say.remover(trail ? trail.events : [], query.id)}.`;
+    return `It was already removed: ${say.remover(trail ? trail.events : [], query.id)}.`;
   };
   return <Ask {...props} make={make} send={remove} undone="Nothing was removed." />;
 }
@@ -133,7 +139,7 @@ function Remove(props: Removal & { route: string; query: { id: string; version?:
 export function BreakLock({ lock, ...shared }: OfLock) {
   const { id, version } = lock;
   const { name } = shared;
-  const of = { route: "locks", query: { id, version }, done: `The lock of ${name} is removed. ${LOOK}` };
+  const of = { route: "locks", query: { id, version }, done: `The lock of ${name} was removed. ${LOOK}` };
   return (
     <Remove {...shared} {...of} title={`Break the lock of ${name}`} verb="Break the lock" loses>
       <p>
@@ -142,7 +148,7 @@ export function BreakLock({ lock, ...shared }: OfLock) {
           <Name>{name}</Name>
         </b>
         , which is {say.lockWords(lock)}, since <Age at={lock.since} end="." /> A client that still works under it
-        cannot write any more. A lock that somebody acquired later stays.
+        cannot write any more. A lock that a client acquired later is not removed.
       </p>
       <Identities of={{ "Locked by": lock }} lock={id} />
       <p>{LOOK}</p>
@@ -167,8 +173,7 @@ export function Undelete({ marker, ...shared }: Shared & { marker: string }) {
         <b>
           <Name>{name}</Name>
         </b>{" "}
-        again. Its history stays. Infrastructure does not come back with the state: run <code>terraform plan</code>{" "}
-        afterwards.
+        again. Its history is kept. The infrastructure is not changed: run <code>terraform plan</code> afterwards.
       </p>
       <Why />
     </Ask>
@@ -179,7 +184,7 @@ export function Undelete({ marker, ...shared }: Shared & { marker: string }) {
 export function Unfreeze({ lock, ...shared }: OfLock) {
   const { id, reason } = lock.freeze ?? { id: "", reason: "" };
   const { name } = shared;
-  const done = `${name} is not frozen any more; it was: ${reason}.`;
+  const done = `${name} is not frozen any more. The reason was: ${reason}.`;
   return (
     <Remove {...shared} title={`Unfreeze ${name}`} verb="Unfreeze" route="freeze" query={{ id }} done={done}>
       <p>
@@ -188,7 +193,7 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
           <Name>{name}</Name>
         </b>
         , by <By of={say.lockedBy(lock)} />, since <Age at={lock.since} end=":" /> <q>{reason}</q>. Then clients may
-        change the state again. Other freezes and locks stay.
+        change the state again. Other freezes and locks are not changed.
       </p>
       <Identities of={{ "Frozen by": say.lockedBy(lock) }} />
     </Remove>
@@ -201,7 +206,7 @@ export function Freeze(shared: Shared) {
   const make = ({ reason = "", end }: Entered) => ({ reason, until: say.until(end, now()), id: say.commandId() });
   const freeze = async (document: Schemas["Freeze"]) => {
     const { until } = (await send<Schemas["Frozen"]>("PUT", `freeze/${name}`, document)).freeze;
-    return `${name} is frozen until ${until ? when(until) : "somebody unfreezes it"}.`;
+    return `${name} is frozen until ${until ? when(until) : "an operator unfreezes it"}.`;
   };
   return (
     <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} undone="It was not frozen.">
@@ -282,7 +287,7 @@ export function UnfreezePattern({ freeze, ...shared }: Omit<Shared, "name"> & { 
         <b>
           <Name>{pattern}</Name>
         </b>
-        , by <By of={by} />: <q>{reason}</q>, and of every state that it froze. Other freezes and locks stay.
+        , by <By of={by} />: <q>{reason}</q>, and of every state that it froze. Other freezes and locks are not changed.
       </p>
       <Identities of={{ "Frozen by": by }} />
     </Ask>
@@ -326,7 +331,7 @@ export function Restore({ version, current, ...shared }: Shared & { version: Ver
       </p>
       <Identities of={{ "The earlier one": version, "The current one": seen }} />
       <p>
-        No version is lost: another restore undoes this. Infrastructure does not go back with the state: run{" "}
+        No version is lost: another restore undoes this. The infrastructure is not changed: run{" "}
         <code>terraform plan</code> afterwards.
       </p>
       {version.status === "never_acknowledged" && (

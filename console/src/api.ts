@@ -120,7 +120,7 @@ export async function* follow<P extends { next?: string | null }>(
   do {
     const page = await ask(cursor);
     yield page;
-    if (page.next && page.next === cursor) throw new ApiError(0, "fault", "The API does not finish a list");
+    if (page.next && page.next === cursor) throw new ApiError(0, "fault", "The API did not return the whole list");
     cursor = page.next ?? undefined;
   } while (cursor);
 }

@@ -39,6 +39,6 @@ data "terraform_remote_state" "${label}" {
   }
   # The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)
   # and TF_HTTP_PASSWORD (its secret). Keep them out of \`config\`, which Terraform
-  # stores in the state. Any role but auditor will do, if it covers ${name}.
+  # stores in the state. Any role except auditor is enough, if its scope covers ${name}.
 }`;
 }

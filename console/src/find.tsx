@@ -19,7 +19,7 @@ const WORDS = { address: "A part of its address", type: "Its whole type", id: "I
 const WHY = {
   too_large: "too large",
   encrypted: "encrypted by its client",
-  unreadable: "not a state of version 4 of the format",
+  unreadable: "not version 4 of the state format",
 };
 
 type By = keyof typeof KINDS;

@@ -62,7 +62,7 @@ function Offer() {
   };
   if (known || !opener || problem) {
     const isKnown =
-      known && `${ended(`You are signed in as ${person(known)}`)} Sign out before you sign in as somebody else.`;
+      known && `${ended(`You are signed in as ${person(known)}`)} Sign out before you sign in as another user.`;
     const isAlone = "This page takes a session over from holdfast console. Run it in a terminal.";
     return (
       <>

@@ -98,7 +98,8 @@ export function LocksPage() {
                 ),
               Since: ({ since }) => since && <Age at={since} />,
               By: ({ by, owner, lock }) => <By of={lock ? lockedBy(lock) : { principal: by, owner }} />,
-              Until: ({ until, ended }) => (ended ? "ended " : "") + (until ? exactly(until) : "somebody unfreezes it"),
+              Until: ({ until, ended }) =>
+                (ended ? "ended " : "") + (until ? exactly(until) : "an operator unfreezes it"),
               Reason: ({ reason }) => <Name>{reason}</Name>,
               "": (frozen) => {
                 if (frozen.lock) return may(me, "freeze", frozen.lock.name) && act("Unfreeze", frozen.lock);

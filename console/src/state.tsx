@@ -114,7 +114,7 @@ function Now({ state, ask }: Asks & { state: State }) {
   return (
     <>
       {lock && <LockOf {...{ name, lock, ask }} />}
-      {!version && <Empty title="There is no state of this name now">{missing}</Empty>}
+      {!version && <Empty title="There is no state with this name now">{missing}</Empty>}
       <div class="actions">
         {version && <Summary state={state} />}
         <Bar state={state} ask={ask} />
@@ -191,7 +191,7 @@ function Download({ name, version }: { name: string; version: string }) {
   };
   return (
     <>
-      <Button title="All of it, also its sensitive values" disabled={busy} onClick={save}>
+      <Button title="The whole state, with its sensitive values" disabled={busy} onClick={save}>
         {busy ? "Downloading …" : "Download"}
       </Button>
       {problem && (

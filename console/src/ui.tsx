@@ -17,7 +17,9 @@ export function Shown<T>(props: { of: Loaded<T>; what: string; show: (data: T) =
   const data = error?.status === 404 ? undefined : props.of.data;
   return (
     <>
-      {error && <Problem {...{ error, again }} note={data && "What you see was read before."} />}
+      {error && (
+        <Problem {...{ error, again }} note={data && "The data below was loaded earlier and may be out of date."} />
+      )}
       {data && props.show(data)}
       {!data && loading && <Loading what={props.what} />}
       {hasMore && <Button onClick={again}>{loading ? "Loading …" : `Show more ${props.what}`}</Button>}
@@ -44,7 +46,7 @@ function NoState({ message }: { message: string }) {
   const names = nearest(message);
   return (
     <div class="empty unknown" role="status">
-      <strong>There is no state of this name</strong>
+      <strong>There is no state with this name</strong>
       {names.length > 0 ? (
         <>
           <p>Did you mean one of these?</p>

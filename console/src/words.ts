@@ -142,7 +142,7 @@ export function remover(events: readonly Record<string, unknown>[], id: string):
   const isRemoval = ({ event }: Record<string, unknown>) => /released|unlocked|unfrozen/.test(String(event));
   const first = events.find((event) => isRemoval(event) && (event.freeze ?? event.lock_id) === id);
   if (first) return `${person({ principal: String(first.principal), owner: first.owner as string | null })} removed it`;
-  return "its holder released it, or an earlier try of yours or somebody else removed it";
+  return "its holder released it, an earlier try of yours removed it, or another user did";
 }
 
 export function restored({ serial, restored_serial, changed }: Schemas["Restored"]): string {
@@ -156,7 +156,7 @@ export function refusal(code: string, message: string, undone: string, now?: Sta
   const lock = now?.lock;
   const held = lock ? ended(`The state is ${lockWords(lock)}`) : now ? "Nobody holds the lock any more." : message;
   if (code === "base_changed") return `${meanwhile(now, seen) ?? message} ${undone} Above is what would happen now.`;
-  if (code === "lock_not_matched" || code === "not_frozen") return `Meanwhile this changed. ${held} ${undone}`;
+  if (code === "lock_not_matched" || code === "not_frozen") return `This changed meanwhile. ${held} ${undone}`;
   if (code !== "locked" && code !== "frozen") return message;
   const advice = code === "locked" ? "Wait, or break the lock if nobody uses it." : "Unfreeze it first.";
   return lock ? `${held} ${undone} ${advice}` : `${message} ${undone}`;
@@ -165,7 +165,7 @@ export function refusal(code: string, message: string, undone: string, now?: Sta
 /** What somebody else did to a state meanwhile; undefined if that is not known. */
 function meanwhile(now?: State, seen?: string): string | undefined {
   if (!now || now.version === seen) return undefined;
-  if (!now.version) return "Meanwhile somebody deleted the state.";
+  if (!now.version) return "Meanwhile another user deleted the state.";
   const { serial, version, operation } = now;
   return `Meanwhile ${person(now)} wrote ${versionWords({ serial, version })}${operation ? ` (${inSentence(operation)})` : ""}.`;
 }
@@ -182,7 +182,7 @@ export function frozenPattern(
   const done = isOurs
     ? `${pattern} is frozen, with ${counted(frozen, "state")}.`
     : `${pattern} was frozen already by ${person({ principal: by, owner })}: ${reason}.`;
-  if (!left.length) return `${done} It holds, also for states that are created later.`;
+  if (!left.length) return `${done} The freeze is complete. It includes states that are created later.`;
   const are = left.length === 1 ? "is locked and not" : "are locked and not";
   return `${done} ${left.join(", ")} ${are} frozen: freeze the pattern again when the locks are released.`;
 }
@@ -191,7 +191,7 @@ export function frozenPattern(
 export function reasonProblem(reason: string, optional = false): string {
   if (!reason.trim()) return optional ? "" : "Give a reason: clients and the audit trail show it.";
   const isSecret = /holdfast_[0-9A-Za-z]{20}|session-[0-9a-z]{20}|eyJ[\w-]+\.[\w-]+\.|^[0-9A-Za-z/+]{40}$/;
-  return isSecret.test(reason) ? "This has the form of a secret. Others will read the reason." : "";
+  return isSecret.test(reason) ? "This looks like a secret. Others will read the reason." : "";
 }
 
 /** The end of a freeze in so many hours, in the API's form; null for never. */

@@ -18,5 +18,5 @@ test("A list is followed until a page has no cursor", async () => {
 
 test("A list that does not go on is given up", async () => {
   const failed = await taken(Array.from({ length: 9 }, () => ({ next: "a" }))).catch((error) => error.message);
-  equal(failed, "The API does not finish a list");
+  equal(failed, "The API did not return the whole list");
 });

@@ -101,11 +101,11 @@ test("A client that imitates a principal is told apart from it", () => {
 test("A refusal says what somebody else did, and that nothing happened", () => {
   const refusal = (code: string, more?: object) => say.refusal(code, "As the API says.", "Nothing.", now(more), "v1");
   equal(refusal("base_changed"), "Meanwhile token:b wrote serial 8 (apply). Nothing. Above is what would happen now.");
-  equal(refusal("base_changed", { version: null }).startsWith("Meanwhile somebody deleted the state."), true);
+  equal(refusal("base_changed", { version: null }).startsWith("Meanwhile another user deleted the state."), true);
   equal(refusal("lock_not_matched").includes('locked by "bea@laptop" for apply.'), true);
   equal(
     refusal("lock_not_matched", { lock: null }),
-    "Meanwhile this changed. Nobody holds the lock any more. Nothing.",
+    "This changed meanwhile. Nobody holds the lock any more. Nothing.",
   );
   equal(refusal("locked").endsWith("Nothing. Wait, or break the lock if nobody uses it."), true);
   equal(refusal("frozen", { lock: null }), "As the API says. Nothing.");
@@ -120,7 +120,7 @@ test("Who was faster is told as the audit trail says it", () => {
   ];
   equal(say.remover(events, "1"), "cleo removed it");
   equal(say.remover(events, "f"), "token:d removed it");
-  equal(say.remover(events, "2"), "its holder released it, or an earlier try of yours or somebody else removed it");
+  equal(say.remover(events, "2"), "its holder released it, an earlier try of yours removed it, or another user did");
 });
 
 test("A reason is one that the command sends", () => {
@@ -134,7 +134,7 @@ test("A reason is one that the command sends", () => {
 test("The freeze of a pattern tells what it does not hold yet, and whose it was before", () => {
   const wanted = { pattern: "a/*", reason: "audit", until: null, id: "1" };
   const placed = { ...wanted, by: "token:c", owner: "cleo", since: null, liftable: true };
-  const holds = "It holds, also for states that are created later.";
+  const holds = "The freeze is complete. It includes states that are created later.";
   equal(say.frozenPattern(wanted, placed, 2, []), `a/* is frozen, with 2 states. ${holds}`);
   equal(say.frozenPattern(wanted, { ...placed, id: "2" }, 0, []), `a/* was frozen already by cleo: audit. ${holds}`);
   equal(say.frozenPattern(wanted, placed, 1, ["a/b"]).includes("a/b is locked and not frozen"), true);

@@ -295,7 +295,7 @@ def _lock_stays(name: StateName) -> Iterator[None]:
     except (Invalid, Absent, Conflict) as error:
         if not isinstance(error, Locked | LockLost):
             workspace = "/".join(organization_and_workspace(name) or ())
-            error.add_note(f"The lock stays until you run 'terraform force-unlock {workspace}'.")
+            error.add_note(f"The lock is kept until you run 'terraform force-unlock {workspace}'.")
         raise
 
 

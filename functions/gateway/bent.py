@@ -71,8 +71,8 @@ def check_lock_id(query: Mapping[str, str], raw_query: str, *, accepted: bool) -
         return
     if not accepted:
         raise BentRequest(
-            "This request takes no 'ID'. A redirect has turned another request into it, or a method of the "
-            f"backend block is wrong. {_DO}, and use an address that does not redirect."
+            "This request does not accept 'ID'. A redirect has turned another request into it, or a method "
+            f"of the backend block is wrong. {_DO}, and use an address that does not redirect."
         )
     if not query[_LOCK_ID]:
         raise InvalidRequest("'ID' is empty. Send the ID of the lock, or no 'ID'. Nothing was changed.")

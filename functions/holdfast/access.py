@@ -172,7 +172,7 @@ def check_grants(grants: Sequence[Grant]) -> tuple[Grant, ...]:
         merged.setdefault(grant.role, []).extend(check_pattern(pattern) for pattern in grant.scope)
     checked = tuple(Grant(role, tuple(scope)) for role, scope in merged.items())
     if not checked or not all(grant.scope for grant in checked):
-        raise ValueError("at least one scope pattern is needed; '*' is every state")
+        raise ValueError("at least one scope pattern is required; '*' is every state")
     if sum(len(pattern) + len(_BETWEEN) for grant in checked for pattern in grant.scope) > MAX_SCOPES:
         raise ValueError(
             f"the scope patterns are too long: together they have at most {MAX_SCOPES} characters, and each "
@@ -191,7 +191,7 @@ def _check_each_adds(grants: Sequence[Grant]) -> None:
             if allowed(role) <= allowed(other_role) and _includes(other, pattern):
                 raise ValueError(
                     f"the grant {role}:{pattern} adds nothing to {other_role}:{other}, which includes it; "
-                    "leave one out"
+                    "remove one of them"
                 )
 
 

@@ -20,14 +20,14 @@ def check(texts: Sequence[str]) -> tuple[str, ...]:
     ('203.0.113.0/24', '2001:db8::/32')
     """
     if not texts:
-        raise ValueError("at least one network is needed; 0.0.0.0/0 contains every address")
+        raise ValueError("at least one network is required; 0.0.0.0/0 contains every address")
     seen: list[IPv4Network | IPv6Network] = []
     for text in texts:
         network = _parse(text)
         for other in seen:
             if network.version == other.version and network.overlaps(other):
                 wider, narrower = sorted((other, network), key=lambda overlapping: overlapping.prefixlen)
-                raise ValueError(f"{wider} includes {narrower}; leave {narrower} out")
+                raise ValueError(f"{wider} includes {narrower}; remove {narrower}")
         seen.append(network)
     return tuple(texts)
 

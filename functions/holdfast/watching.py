@@ -248,7 +248,7 @@ def read_secret(store: Store) -> Probe | None:
     try:
         document = json_object.parse(stored.body)
         if document["schema"] != 1:
-            raise ValueError("is of a later version")
+            raise ValueError("was written by a later version")
         credentials = TokenCredentials(records.text(document["id"]), records.text(document["secret"]))
         return Probe(credentials, names.parse(records.text(document["state"])))
     except (KeyError, TypeError) as error:

@@ -59,7 +59,7 @@ def text(members: Mapping[str, Any], name: str) -> str:
     """Return a required text; raise `InvalidRequest` if it is missing or empty."""
     value = members.get(name, "")
     if not isinstance(value, str) or not value:
-        raise InvalidRequest(f"'{name}' must be a text that is not empty.")
+        raise InvalidRequest(f"'{name}' must be a non-empty string.")
     return value
 
 

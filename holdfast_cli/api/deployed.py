@@ -26,8 +26,8 @@ def check_networks(stack: "Stack", networks: Sequence[str]) -> None:
     if networks and not stack.networks:
         raise CommandError(
             f"The deployed stack of the team {stack.team} has no setting `networks`, so it would refuse the "
-            f'callers. Write networks = ["0.0.0.0/0"] or narrower ones in [teams.{stack.team}] and deploy it '
-            f"with `npx cdk deploy {team.stack_name(stack.team)}`."
+            f'callers. Write networks = ["0.0.0.0/0"] or narrower networks in [teams.{stack.team}] and '
+            f"deploy it with `npx cdk deploy {team.stack_name(stack.team)}`."
         )
 
 

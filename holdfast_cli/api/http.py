@@ -82,7 +82,7 @@ def send(
                 cause, ssl.SSLCertVerificationError
             )
             what = (
-                f"{host} does not use TLS, which https:// needs; check the address"
+                f"{host} does not use TLS, which https:// requires; check the address"
                 if is_no_tls
                 else f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE"
             )
@@ -110,7 +110,7 @@ def send(
         ) from lost
     if 300 <= response.status < 400 and not redirects:
         raise CommandError(
-            f"{host} responds with {response.status}, a redirect. This command follows no redirects: "
+            f"{host} responds with {response.status}, a redirect. This command does not follow redirects: "
             "check the address."
         )
     return response
@@ -211,7 +211,9 @@ def _decoded(host: str, content: bytes, sent: Mapping[str, str], got: Mapping[st
     encoding = got.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
         if encoding != sent.get("Accept-Encoding"):
-            raise CommandError(f"{host} responds with a body in an encoding that was not asked for.")
+            raise CommandError(
+                f"{host} responds with a body in an encoding that the command did not request."
+            )
         decompressor = zlib.decompressobj(wbits=31)
         try:
             content = decompressor.decompress(content, LARGEST + 1)

@@ -80,6 +80,6 @@ def _parse(text: str, where: str) -> IdToken:
     token = credentials.parse(f"Bearer {text.strip()}")
     if not isinstance(token, IdToken):
         raise CommandError(
-            f"{where} does not hold a valid ID token, which is three parts of base64url, joined by dots."
+            f"{where} does not have a valid ID token, which has three base64url parts, joined by dots."
         )
     return token

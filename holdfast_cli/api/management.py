@@ -204,9 +204,9 @@ class Api:
                 )
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not code:
                 return CommandError(
-                    f"{self.host} does not accept the credentials of {self.source}: they are wrong, revoked "
-                    "or expired, of another team, or not accepted from your network. "
-                    f"{HOW_TO_SIGN_IN}. `holdfast run` replaces a refused session when "
+                    f"{self.host} does not accept the credentials of {self.source}: they are wrong, "
+                    "revoked, expired or of another team, or the API does not accept them from your "
+                    f"network. {HOW_TO_SIGN_IN}. `holdfast run` replaces a refused session when "
                     f"it starts again.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.LOCKED:

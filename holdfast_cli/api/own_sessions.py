@@ -41,7 +41,7 @@ def check(args: Namespace) -> None:
     if not args.oidc and (args.id_token_file is not None or args.audience is not None):
         raise UsageError("--id-token-file and --audience need --oidc.")
     if args.oidc and args.aws_profile is not None:
-        raise UsageError("--aws-profile and --oidc exclude each other: leave one of them out.")
+        raise UsageError("--aws-profile and --oidc cannot be used together.")
 
 
 def resolve(args: Namespace) -> tuple[Settings, str]:
@@ -52,7 +52,9 @@ def resolve(args: Namespace) -> tuple[Settings, str]:
     chosen = settings.resolve(args)
     address = stack.api_address(chosen)
     if not is_web_address(address):
-        raise UsageError(f"A session is created over https:// only, and {address} does not begin with it.")
+        raise UsageError(
+            f"A session can be created over https:// only, and {address} does not begin with https://."
+        )
     return chosen, address
 
 

@@ -118,7 +118,7 @@ def _aws_denial(response: Response, address: str, region: str) -> str:
     if response.text("error") == NotSigned.code:
         return f"AWS does not know these credentials: check AWS_ACCESS_KEY_ID and AWS_PROFILE, or {SIGN_IN}."
     if response.message:
-        return f"The API denies these AWS credentials a session: {response.message}"
+        return f"The API does not create a session for these AWS credentials: {response.message}"
     return (
         "AWS does not let these credentials call the API. They must be valid, belong to the team's account, "
         "and have execute-api:Invoke on POST /sessions/aws (docs/operate/permissions.md). This machine's "

@@ -27,7 +27,9 @@ def sign_in(args: Namespace, environment: Mapping[str, str] = os.environ) -> Api
     address = settings.resolve(args, environment).address or address_in(environment)
     parts = urlsplit(address)
     if parts.scheme != "https" and (parts.hostname or "") not in LOOPBACK:
-        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin with it.")
+        raise UsageError(
+            f"The command sends credentials over https:// only, and {address} does not begin with https://."
+        )
     if api := with_credentials(address, environment):
         return api
     username, password = (environment.get(f"TF_HTTP_{name}", "") for name in ("USERNAME", "PASSWORD"))
@@ -86,11 +88,12 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
         )
     if environment.get("HOLDFAST_TEAM"):
         raise NotSetUpError(
-            "HOLDFAST_TEAM is not enough: finding a team's stack needs AWS credentials, which these commands "
-            "do not use. `holdfast login` finds it, and exports the API's address. Type, in this order:",
+            "HOLDFAST_TEAM is not enough: finding a team's stack needs AWS credentials, which these "
+            "commands do not use. `holdfast login` finds it, and exports the API's address. Type these "
+            "commands in this order:",
             _FIRST_STEPS,
         )
-    raise NotSetUpError("Nothing names your team's API yet. Type, in this order:", _FIRST_STEPS)
+    raise NotSetUpError("The API's address is not known. Type these commands in this order:", _FIRST_STEPS)
 
 
 def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:

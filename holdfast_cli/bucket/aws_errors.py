@@ -33,7 +33,7 @@ _THROTTLED = frozenset(
     }
 )
 NOT_OF_AWS: Final = (
-    "The response does not come from AWS: check AWS_ENDPOINT_URL, and whether a proxy answered."
+    "The response does not come from AWS: check AWS_ENDPOINT_URL, and whether a proxy responded."
 )
 """The message about a response of a proxy or a portal."""
 
@@ -100,7 +100,8 @@ def _explain_response(error: ClientError) -> str:
     if code in _NOT_VALID:
         return f"AWS does not know these credentials ({code} for {call}): {SIGN_IN}."
     if error.response["ResponseMetadata"].get("HTTPStatusCode") == 403:
-        return f"AWS does not allow {call}; use an identity that may: {_one_line(error).rstrip('.')}."
+        reason = _one_line(error).rstrip(".")
+        return f"AWS does not allow {call}; use an identity that is allowed to do it: {reason}."
     return f"AWS refused {call}: {_one_line(error).rstrip('.')}."
 
 

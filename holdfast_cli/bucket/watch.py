@@ -31,8 +31,8 @@ def enable(session: "Session", stack: "Stack", expiry: "When | None") -> Token:
     """Create the probe's token, store its credentials for the function, and revoke the tokens before it."""
     if not stack.watched:
         raise CommandError(
-            f"The team {stack.team} has no watch function: write `watch = true` in its settings, and "
-            "deploy it."
+            f"The team {stack.team} has no watch function: write `watch = true` in its settings, and deploy "
+            "its stack."
         )
     state = watching.new_probe()
     token, secret = tokens.create(
@@ -48,8 +48,8 @@ def enable(session: "Session", stack: "Stack", expiry: "When | None") -> Token:
     # Two runs at once may have removed each other's: then the later of the two sees it here.
     if not stands or tokens.read(session, stack, token.id).revoked:
         raise CommandError(
-            f"Another run of `holdfast watch` replaced or removed the token {token.id} meanwhile. Run the "
-            "command again, and no other at the same time."
+            f"Another run of `holdfast watch` replaced or removed the token {token.id} meanwhile. Wait "
+            "until no other `holdfast watch` runs, then run the command again."
         )
     return token
 

@@ -72,12 +72,12 @@ class _Activity:
 @COMMAND.define(
     """\
 Show what changed one state, or the states in your scope: writes, locks, deletes,
-records of tokens and trust, and what was refused; oldest first. --all shows readings
-and the probes of `holdfast doctor` too. It needs the role auditor or maintainer, and no
+records of tokens and trust, and what was refused; oldest first. --all also shows reads
+and the probes of `holdfast doctor`. It needs the role auditor or maintainer, and no
 AWS credentials; `holdfast audit` shows the whole trail, and needs them.
 
 --follow searches every 5 seconds. It shows each event once, even if it arrives up
-to 10 minutes late. It leaves out the events activity.read, which its own searches
+to 10 minutes late. It does not show the events activity.read, which its own searches
 cause, unless --event names them.""",
     """\
   holdfast activity
@@ -91,11 +91,11 @@ cause, unless --event names them.""",
     audit.selection(
         _SINCE,
         _LIMIT,
-        option("--all", action="store_true", help="readings too, and the probes of `holdfast doctor`"),
+        option("--all", action="store_true", help="also show reads and the probes of `holdfast doctor`"),
     ),
     arguments.API,
     arguments.LONG,
-    arguments.as_json("one JSON array; with --follow one JSON object per line"),
+    arguments.as_json("print one JSON array; with --follow, print one JSON object per line"),
 )
 def _run(args: argparse.Namespace) -> None:
     activity = _Activity(sign_in(args), args.follow, args.all or args.event is not None)
@@ -109,7 +109,7 @@ def _run(args: argparse.Namespace) -> None:
     elif shown:
         output.write(audit.table(shown, activity.now(), args))
     else:
-        more = "" if activity.has_readings else ", and --all shows readings"
+        more = "" if activity.has_readings else ", and --all also shows reads"
         output.write(
             output.wrapped(
                 f"There is no matching event since {output.moment(search.since)}; --since looks further "

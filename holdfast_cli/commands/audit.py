@@ -77,7 +77,7 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
         limit: the default of --limit; None for no limit.
         more: options of one command that select by the kind of an event.
     """
-    newest = "only the newest COUNT of the selected events, oldest first"
+    newest = "show only the newest COUNT of the selected events, oldest first"
     return several(
         option(
             "state",
@@ -85,14 +85,16 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
             type=rules.state,
             default=None,
             metavar="STATE",
-            help="only events of this state; default: of all states",
+            help="show only events of this state; default: events of all states",
         ),
         either(
-            option("--event", type=_event, metavar="EVENT", help="only this event, such as state.written"),
+            option(
+                "--event", type=_event, metavar="EVENT", help="show only this event, such as state.written"
+            ),
             option(
                 "--writes",
                 action="store_true",
-                help=f"only events that changed a state: {', '.join(WRITES)}",
+                help=f"show only events that changed a state: {', '.join(WRITES)}",
             ),
             *more,
         ),
@@ -100,10 +102,10 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
             "--principal",
             type=_principal,
             metavar="WHO",
-            help="only events of this caller: a token's ID, another principal, or a subject in full",
+            help="show only events of this caller: a token's ID, another principal, or a subject in full",
         ),
-        option("--version-id", type=_value, metavar="ID", help="only events of this version of a state"),
-        option("--lock-id", type=_value, metavar="ID", help="only events of this lock"),
+        option("--version-id", type=_value, metavar="ID", help="show only events of this version of a state"),
+        option("--lock-id", type=_value, metavar="ID", help="show only events of this lock"),
         option(
             "--since",
             type=rules.when,
@@ -183,7 +185,7 @@ for the local AWS: `set -a; . .local/aws.env; set +a`.""",
     renamed("--state", "the argument STATE"),
     arguments.TEAM,
     arguments.LONG,
-    arguments.as_json("one JSON object per line"),
+    arguments.as_json("print one JSON object per line"),
 )
 def _run(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import audit, stack

@@ -17,17 +17,18 @@ HOLDFAST_ADDRESS nor the profile has the address, it is read from the team's
 stack, which needs AWS credentials;
 for the local AWS: `set -a; . .local/aws.env; set +a`.
 
-Replace the whole block of another server, such as GitLab: Holdfast locks at
-addresses of their own, and refuses unlock_method = "DELETE" at the address of
-the state, where it would delete the state.
+If the configuration has the block of another server, such as GitLab, replace
+the whole block: Holdfast has separate addresses for locks. It refuses
+unlock_method = "DELETE" at the address of the state, where that request would
+delete the state.
 
 For a configuration with several environments, write an empty `backend "http" {}`
 and one file for each environment with --tfbackend, for
 `terraform init -backend-config=FILE`. Terraform stores its values, but not the
 exports of --env.
 
---cloud prints a cloud block: the organization is the first segment of STATE,
-the workspace the rest, with ':' for '/'.""",
+--cloud prints a cloud block: the organization is the first segment of STATE.
+The workspace is the rest, with ':' instead of '/'.""",
     """\
   holdfast backend-config network/prod > backend.tf
   holdfast backend-config network/prod --team payments --read-only
@@ -61,14 +62,16 @@ the workspace the rest, with ':' for '/'.""",
         metavar="TAGS",
         help="with --cloud: for all workspaces with these tags, such as a,b",
     ),
-    option("--read-only", action="store_true", help="omit the lock, for clients that only plan"),
+    option(
+        "--read-only", action="store_true", help="print a block without locks, for clients that only plan"
+    ),
     arguments.ADDRESS_OR_TEAM,
 )
 def _run(args: argparse.Namespace) -> None:
     if args.outputs and args.read_only:
-        raise UsageError("--outputs locks nothing: leave --read-only out.")
+        raise UsageError("--outputs and --read-only cannot be used together.")
     if args.read_only and (args.cloud or args.remote):
-        raise UsageError("Only the http backend can omit the lock: leave --read-only out.")
+        raise UsageError("Only the http backend supports --read-only.")
     if args.tags and not args.cloud:
         raise UsageError("--tags needs --cloud.")
     chosen = settings.resolve(args)

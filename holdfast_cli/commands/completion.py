@@ -57,7 +57,7 @@ COMMAND = Command()
     f"""\
 Print a script with which a shell completes commands, options, their choices and the
 names of files. In bash and zsh it also completes the names of profiles, of states, and
-of tokens and trust records if AWS credentials are at hand. These names are kept for
+of tokens and trust records if AWS credentials are available. These names are kept for
 {known_names.SECONDS} seconds; nothing is shown if they cannot be read within {_PATIENCE:.0f} seconds.
 
 Write the script to a file once, and again after an upgrade. Then a new shell does not

@@ -44,7 +44,7 @@ def _setting(value: str) -> str:
     """\
 Write a profile: the API's address, the team and the AWS region that the other commands
 use where neither an option nor a variable names them. In a terminal and without options
-it asks for each. Settings that you do not name stay as they are.
+it asks for each. Settings that you do not name are not changed.
 
 The file is ~/.config/holdfast/config.toml, or below XDG_CONFIG_HOME, or
 HOLDFAST_CONFIG_FILE. It never holds a secret: Terraform's credentials are in
@@ -71,7 +71,7 @@ def _configure(args: argparse.Namespace) -> None:
     if not values:
         if not asking.is_possible():
             raise UsageError(
-                "There is nothing to write: give --address, --team or --region; or run it in a "
+                "There is nothing to write: use --address, --team or --region; or run the command in a "
                 "terminal, where it asks."
             )
         values = _ask(name, found.get(name, {}), file)
@@ -148,7 +148,7 @@ def _remove(args: argparse.Namespace) -> None:
     _refuse_options(args, "remove")
     if args.profile is not None:
         raise UsageError(
-            "Omit --profile. Name the profile as an argument, as in `holdfast configure remove staging`."
+            "Remove --profile. Name the profile as an argument, as in `holdfast configure remove staging`."
         )
     file = _file()
     named = list(dict.fromkeys(args.settings))
@@ -183,7 +183,7 @@ is configured, nothing is installed.""",
 def _helper(args: argparse.Namespace) -> None:
     _refuse_options(args, "helper")
     if args.profile is not None:
-        raise UsageError("Leave --profile out: the helper signs in at the addresses of all profiles.")
+        raise UsageError("Remove --profile: the helper signs in at the addresses of all profiles.")
     if args.remove:
         removed = terraform_cli.remove(os.environ)
         output.write(f"Removed {' and '.join(map(str, removed))}." if removed else asking.NOTHING)
@@ -226,7 +226,7 @@ def _file() -> Path:
 def _refuse_options(args: argparse.Namespace, command: str) -> None:
     for setting in profiles.RULES:
         if getattr(args, setting) is not None:
-            raise UsageError(f"--{setting} is only for `holdfast configure`: leave it out of `{command}`.")
+            raise UsageError(f"--{setting} is only for `holdfast configure`: remove it from `{command}`.")
 
 
 # --- asking --------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class _Gone(argparse.Action):
     """An option that nothing needs any more."""
 
     def __call__(self, *_: object) -> None:
-        raise argparse.ArgumentError(self, "the command asks nothing any more: leave it out")
+        raise argparse.ArgumentError(self, "the command does not ask any more: remove this option")
 
 
 COMMAND = Command()
@@ -56,8 +56,8 @@ COMMAND = Command()
     f"""\
 Open the console of the API in a browser, signed in: with the credentials of the
 environment, as `holdfast state` uses them, or else with a new session, as `holdfast
-login` makes it, for at most {rules.shown(_LONGEST)}. If the environment has a token, or
-a session that lasts longer, the browser would get these credentials themselves: the
+login` creates it, for at most {rules.shown(_LONGEST)}. If the environment has a token, or
+a session that lasts longer, the browser would receive these credentials themselves: the
 page says so first.
 
 It writes a page that only you can read, opens it, and removes it after {_SECONDS} seconds.
@@ -79,7 +79,9 @@ They are in no address, no argument of a process and no history.""",
     ),
     arguments.sign_in(DEFAULT_SECONDS),
     arguments.ADDRESS_OR_TEAM,
-    option("--print", action="store_true", help="only print the console's address; there you paste a token"),
+    option(
+        "--print", action="store_true", help="only print the console's address, where you can paste a token"
+    ),
     option("--yes", nargs=0, action=_Gone, help=argparse.SUPPRESS),
 )
 def _run(args: argparse.Namespace) -> None:
@@ -94,7 +96,9 @@ def _run(args: argparse.Namespace) -> None:
         output.write(f"{address}/console/{_fragment(args)}")
         return
     if not is_web_address(address):
-        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin with it.")
+        raise UsageError(
+            f"The command sends credentials over https:// only, and {address} does not begin with https://."
+        )
     _require_console(address)
     _require_browser(f"{address}/console/{_fragment(args)}")
     for name in _ENDINGS:
@@ -121,8 +125,8 @@ def _require_console(address: str) -> None:
     found = http.send("GET", f"{address}/console/sign-in.html", headers={})
     if found.status != HTTPStatus.OK:
         raise CommandError(
-            f"{urlsplit(address).netloc} has no console: it responds with {found.status}. Either `console = "
-            "false` in teams.toml leaves it out, or the team's stack is older than this command."
+            f"{urlsplit(address).netloc} has no console: it responds with {found.status}. Either teams.toml "
+            "has `console = false`, or the team's stack is older than this command."
             f"{http.version_skew(address)}"
         )
 
@@ -175,7 +179,7 @@ def _warning(what: str, who: "v1.Principal", api: "Api") -> Warned:
     """Return what the page says of credentials that outlast a session for a browser; empty for others."""
     if what != "token" and who.expires and who.expires - api.now() <= _LONGEST:
         return ()
-    given = f"The browser gets the {what} of {api.source} itself, which "
+    given = f"The browser will receive the {what} of {api.source} itself, which "
     ends: Warned = (("text", f"{given}does not end by itself"),)
     if who.expires:
         ends = (("text", f"{given}lasts until "), ("time", timestamp.write(who.expires)))

@@ -277,7 +277,7 @@ def _unfreeze(args: argparse.Namespace) -> None:
             _lift(api, one, outcomes)
         for name in frozen.keys() - outcomes.keys():
             outcomes[name] = _not_lifted(api, name, lifted)
-    said = f"{args.states} is not frozen any more; it was: {lifted[0].reason}."
+    said = f"{args.states} is not frozen any more. The reason was: {lifted[0].reason}."
     pattern = _Outcome(args.states, "unfrozen", said, lifted[0])
     _tell([outcomes[name] for name in sorted(outcomes)], args, pattern)
 
@@ -294,10 +294,10 @@ def _lift(api: "Api", pattern: "v1.PatternFreeze", outcomes: dict[str, _Outcome]
             if "unfrozen" not in page.raw:
                 raise CommandError(
                     f"The stack is older than this command. It unfroze the pattern {pattern.pattern}, but "
-                    f"not the states. Upgrade the stack, then unfreeze each state by name."
+                    "not the states. Upgrade the stack, then unfreeze each state by name."
                 )
             for name in page.unfrozen:
-                said = f"{name} is not frozen any more; it was: {pattern.reason}."
+                said = f"{name} is not frozen any more. The reason was: {pattern.reason}."
                 outcomes[name] = _Outcome(name, "unfrozen", said, pattern)
             for each in page.covered:
                 outcomes[each.name] = _covered(each)
@@ -338,7 +338,9 @@ def _unfreeze_one(api: "Api", name: str, lock: "v1.Lock | None") -> _Outcome:
         return _Outcome(name, "failed", f"{name}: {error}", freeze)
     if removed.removed is False:
         return _Outcome(name, "not_frozen", f"{name} is not frozen any more.")
-    return _Outcome(name, "unfrozen", f"{name} is not frozen any more; it was: {freeze.reason}.", freeze)
+    return _Outcome(
+        name, "unfrozen", f"{name} is not frozen any more. The reason was: {freeze.reason}.", freeze
+    )
 
 
 def _matching(api: "Api", args: argparse.Namespace, verb: str) -> "list[v1.StateItem]":
@@ -386,7 +388,7 @@ def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outc
         where = output.some([outcome.name for outcome in left], 5)
         raise CommandError(
             f"It failed for {len(left)} of {len(outcomes)} states ({where}): see above. You can run the "
-            f"command again."
+            "command again."
         )
 
 

@@ -16,8 +16,8 @@ COMMAND = Command()
 Write the four files that deploy teams to AWS, and print the next commands:
 requirements.txt with this version of Holdfast, cdk.json, teams.toml and .gitignore.
 
-Existing files do not change. An existing .gitignore stays as it is. If one of the
-other files exists, the command writes nothing.""",
+The command does not change existing files. If .gitignore exists, it writes the others.
+If one of the others exists, it writes nothing.""",
     """\
   holdfast init payments
   holdfast init payments platform
@@ -48,6 +48,6 @@ Each account needs `bootstrap` once in each region."""
     with output.after(done):
         output.write(output.wrapped(text))
     if written.not_ignored:
-        output.tell("holdfast: .gitignore was here already. Add these lines to it:")
+        output.tell("holdfast: .gitignore exists already. Add these lines to it:")
         for line in written.not_ignored:
             output.tell(f"  {line}")

@@ -57,11 +57,11 @@ frozen patterns that your scope covers completely.""",
         "--older-than",
         type=rules.duration,
         metavar="DURATION",
-        help="only locks that have been held longer than this, such as 1h",
+        help="show only locks that have been held longer than this, such as 1h",
     ),
     arguments.API,
     arguments.LONG,
-    arguments.as_json("one JSON array, where a frozen pattern has `pattern` and no `name`"),
+    arguments.as_json("print one JSON array, where a frozen pattern has `pattern` and no `name`"),
 )
 def _list(args: argparse.Namespace) -> None:
     from holdfast.api import v1

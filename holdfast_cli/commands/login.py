@@ -40,13 +40,13 @@ else of the only stack. Finding a stack needs AWS credentials; for the local AWS
 """,
     arguments.sign_in(DEFAULT_SECONDS),
     arguments.ADDRESS_OR_TEAM,
-    arguments.as_json("one JSON object, not exports"),
+    arguments.as_json("print one JSON object, not exports"),
 )
 def _run(args: argparse.Namespace) -> None:
     chosen, address = own_sessions.resolve(args)
     session = own_sessions.create(args, chosen, address, args.duration)
     until = output.moment(session.expires)
-    with output.after(f"A session was created and its secret is lost; it expires {until}."):
+    with output.after(f"A session was created, but its secret is lost; the session expires {until}."):
         output.write(_json(session, address) if args.json else _exports(session, address))
     if not args.json:
         who = output.plain(f"{session.principal}: {grants.text(session.grants)}")

@@ -32,13 +32,13 @@ run it again at any time. Needs AWS credentials for both buckets.""",
   holdfast recover --team payments --region eu-west-1 --from eu-central-1
   holdfast recover --team payments --region eu-west-1 --from eu-central-1 --old-side-is-gone --yes
 """,
-    option("--from", dest="source", required=True, metavar="REGION", help="the region that is left"),
+    option("--from", dest="source", required=True, metavar="REGION", help="the region that the team leaves"),
     option(
         "--old-side-is-gone",
         action="store_true",
         help="continue although the old bucket cannot be fenced, because no client can write to it any more",
     ),
-    option("--yes", action="store_true", help="do not ask"),
+    option("--yes", action="store_true", help="do not ask for confirmation"),
     arguments.TEAM,
     arguments.as_json(),
 )
@@ -199,13 +199,13 @@ def _write_after(
     for entry in staying:
         if entry.lock.freeze:
             lines.append(
-                f"{entry.name} stays frozen: {entry.lock.freeze.reason}. If the freeze was lifted before, "
+                f"{entry.name} is still frozen: {entry.lock.freeze.reason}. If the freeze was lifted before, "
                 f"run `holdfast state unfreeze {entry.name}`."
             )
         else:
             lines.append(
-                f"The lock {entry.lock.info.id} of {entry.name} stays: S3 does not say that it is a copy. If "
-                f"its holder is gone, run `holdfast lock break {entry.name}`."
+                f"The lock {entry.lock.info.id} of {entry.name} was not removed: S3 does not say that it is "
+                f"a copy. If its holder is gone, run `holdfast lock break {entry.name}`."
             )
     lines += _not_current(late)
     if not is_fenced:

@@ -93,23 +93,26 @@ def _version(name: str, metavar: str, default: str) -> Option:
   holdfast state list --declared
 """,
     arguments.PREFIX,
-    option("--locked", action="store_true", help="only those that are locked or frozen"),
+    option("--locked", action="store_true", help="show only states that are locked or frozen"),
     either(
-        option("--deleted", action="store_true", help="only those that are deleted"),
-        option("--declared", action="store_true", help="names that are declared and have no state"),
+        option("--deleted", action="store_true", help="show only deleted states"),
+        option("--declared", action="store_true", help="show declared names that have no state"),
     ),
     option(
-        "--larger-than", type=rules.size, metavar="SIZE", help="only states larger than this, such as 4MB"
+        "--larger-than",
+        type=rules.size,
+        metavar="SIZE",
+        help="show only states larger than this, such as 4MB",
     ),
     option(
         "--older-than",
         type=rules.duration,
         metavar="DURATION",
-        help="only states that were last written or deleted longer ago than this, such as 30d",
+        help="show only states that were last written or deleted longer ago than this, such as 30d",
     ),
     arguments.API,
     arguments.LONG,
-    arguments.as_json("one JSON array"),
+    arguments.as_json("print one JSON array"),
 )
 def _list(args: argparse.Namespace) -> None:
     from holdfast.api import v1
@@ -311,13 +314,13 @@ Needs the role reader or auditor.""",
             type=rules.count,
             default=_LIMIT,
             metavar="COUNT",
-            help=f"only the newest COUNT; default: {_LIMIT}",
+            help=f"show only the newest COUNT; default: {_LIMIT}",
         ),
         option("--all", action="store_true", help="all versions"),
     ),
     arguments.API,
     arguments.LONG,
-    arguments.as_json("one JSON array"),
+    arguments.as_json("print one JSON array"),
 )
 def _history(args: argparse.Namespace) -> None:
     from holdfast.api import v1
@@ -474,7 +477,7 @@ def _end_with_difference(args: argparse.Namespace, differences: "v1.Differences"
     "print the content of a state",
     f"""\
 Print a version of a state as it is stored, by default the current one. Needs the role
-reader; with the role outputs, the state has only its outputs.
+reader; with the role outputs, it prints only the outputs.
 
 {version_reference.HELP}""",
     """\
@@ -490,11 +493,11 @@ reader; with the role outputs, the state has only its outputs.
     ),
     option("--output", type=Path, metavar="FILE", help="a new file, which only its owner can read"),
     arguments.API,
-    arguments.as_json("one JSON object about what was written; needs --output"),
+    arguments.as_json("print one JSON object about what was written; needs --output"),
 )
 def _get(args: argparse.Namespace) -> None:
     if args.json and args.output is None:
-        raise UsageError("Without --output the content itself is printed: --json needs --output.")
+        raise UsageError("--json needs --output. Without --output, the command prints the content itself.")
     if args.output is not None and os.path.lexists(args.output):
         raise CommandError(f"{args.output} already exists: remove it, or name another file.")
 

@@ -115,7 +115,7 @@ def _restore(args: argparse.Namespace) -> None:
             raise
         raise CommandError(
             f"{failure} --frozen must name your own freeze. After the freeze has ended, restore without "
-            f"--frozen."
+            "--frozen."
         ) from failure
     if restored.changed is False:
         done = f"The state {args.state} already has that content: nothing was written."

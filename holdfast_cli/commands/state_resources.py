@@ -67,12 +67,17 @@ above all in states that an older client wrote.
         metavar="ADDRESS",
         help="the resource whose attributes are shown; default: all resources are listed",
     ),
-    option("--type", type=rules.unicode_text, metavar="TYPE", help="only of this type, such as aws_instance"),
+    option(
+        "--type",
+        type=rules.unicode_text,
+        metavar="TYPE",
+        help="show only resources of this type, such as aws_instance",
+    ),
     option(
         "--module",
         type=rules.unicode_text,
         metavar="ADDRESS",
-        help="only of this module and of the modules in it, such as module.eu",
+        help="show only resources of this module and of the modules in it, such as module.eu",
     ),
     option(
         "--show-values",
@@ -86,7 +91,7 @@ above all in states that an older client wrote.
         help="with ADDRESS: in which version; default: the current one",
     ),
     arguments.API,
-    arguments.as_json("one JSON array; with ADDRESS one JSON object"),
+    arguments.as_json("print one JSON array; with ADDRESS, print one JSON object"),
 )
 def _resources(args: argparse.Namespace) -> None:
     if args.resource is None and (args.show_values or args.version):
@@ -256,7 +261,7 @@ states that it did not search.""",
         "--prefix",
         type=_prefix,
         metavar="PREFIX",
-        help="only in states whose names begin with this, such as network/",
+        help="search only states whose names begin with this, such as network/",
     ),
     arguments.API,
     arguments.LONG,

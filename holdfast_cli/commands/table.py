@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "backend-config": (_SET_UP, "print a backend block for a state"),
     "doctor": (_SET_UP, "find problems of a setup, and show what to do"),
     "completion": (_SET_UP, "print a script that completes commands in a shell"),
-    "credentials-helper": (HIDDEN, "answer Terraform, which asks for a host's token"),
+    "credentials-helper": (HIDDEN, "return a host's token to Terraform"),
     "import": (_MOVE, "move many states in from another backend"),
     "token": (_OPERATE, "create, show, update, rotate and revoke access tokens"),
     "trust": (_OPERATE, "let CI jobs and people sign in without a stored secret"),

@@ -81,7 +81,7 @@ def _create(args: argparse.Namespace) -> None:
         session, found, grants, args.description, args.expires, _owner(args), networks
     )
     lost = (
-        f"The token {token.id} was created and its secret is lost: revoke it with "
+        f"The token {token.id} was created, but its secret is lost: revoke it with "
         f"`holdfast token revoke {token.id} --team {found.team}`."
     )
     with output.after(lost):
@@ -109,10 +109,10 @@ List the valid access tokens. The list has no secrets.
   holdfast token list --all --team payments
   holdfast token list --json
 """,
-    option("--all", action="store_true", help="expired and revoked ones too"),
+    option("--all", action="store_true", help="also list expired and revoked tokens"),
     arguments.TEAM,
     arguments.LONG,
-    arguments.as_json("one JSON array"),
+    arguments.as_json("print one JSON array"),
 )
 def _list(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import stack, tokens
@@ -165,8 +165,8 @@ def _show(args: argparse.Namespace) -> None:
     "update",
     "change the description or owner of an access token",
     f"""\
-Change a token's description or owner. Its secret, grants and expiry stay: for other
-grants or networks create another token, then revoke this one. Locks and versions
+Change a token's description or owner. Its secret, grants and expiry are not changed: for
+other grants or networks create another token, then revoke this one. Locks and versions
 keep the owner that they were written with. {arguments.needs("read and write")}""",
     """\
   holdfast token update k2v9x0q7m3c1d8f5a6b4 --owner bob@example.com
@@ -210,7 +210,7 @@ def _changes(before: "Token", after: "Token", done: str) -> str:
     f"""\
 Give an access token a new secret, and print it in exports, once. The old one stays
 valid for {rules.shown(DEFAULT_KEPT)}, or as long as --keep says; an even older one
-expires within 60 seconds. ID and grants stay. The token's lifetime starts again.
+expires within 60 seconds. ID and grants are not changed. The token's lifetime starts again.
 {arguments.needs("read and write")}""",
     """\
   holdfast token rotate k2v9x0q7m3c1d8f5a6b4
@@ -251,7 +251,7 @@ def _rotate(args: argparse.Namespace) -> None:
     "revoke an access token permanently",
     f"""\
 Revoke an access token for good: it is refused everywhere within 60 seconds. A token
-that is already revoked stays as it is. {arguments.needs("read and write")}""",
+that is already revoked is not changed. {arguments.needs("read and write")}""",
     """\
   holdfast token revoke k2v9x0q7m3c1d8f5a6b4
   holdfast token revoke k2v9x0q7m3c1d8f5a6b4 --team payments --json
@@ -342,15 +342,15 @@ def _write_secret(
         return
     output.write(_exports(stack, token, secret))
     output.tell(done)
-    output.tell("The secret is shown only now and stored nowhere: keep it in a safe place.")
+    output.tell("The secret is shown only now and is not stored: keep it in a safe place.")
 
 
 def _created(stack: "Stack", token: "Token") -> str:
     owner = f" Its owner is {token.owner}." if token.owner else ""
     return (
         f"Created the token {token.id} of the team {stack.team}: {granted.text(token.grants)}. "
-        f"It {_ends(token)}.{owner} A backend block is printed by "
-        f"`holdfast backend-config STATE --team {stack.team}`."
+        f"It {_ends(token)}.{owner} `holdfast backend-config STATE --team {stack.team}` prints a backend "
+        "block."
     )
 
 

@@ -112,7 +112,7 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
     for kind, nothing in (
         (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(old)}."),
         (watching.Kind.STATE_LARGE, 'No state is near the limit of `backend "http"`.'),
-        (watching.Kind.TOKEN_ENDS, f"No token ends within {rules.shown(watching.ENDS_SOON)}."),
+        (watching.Kind.TOKEN_ENDS, f"No token expires within {rules.shown(watching.ENDS_SOON)}."),
     ):
         if all(one.kind is not kind for one in found):
             yield ok(kind, nothing)
@@ -123,6 +123,10 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
     if not stack.watched:
         yield note("watch.probe", "No function watches this team.", "The setting `watch` adds it.")
     elif not seen.enabled:
-        yield note("watch.probe", "No probe is made.", f"Run `holdfast watch enable --team {stack.team}`.")
+        yield note(
+            "watch.probe",
+            "The function does not probe the API.",
+            f"Run `holdfast watch enable --team {stack.team}`.",
+        )
     elif seen.probe and seen.probe.expires:
         yield ok("watch.probe", f"The probe's token expires on {output.moment(seen.probe.expires, now)}.")

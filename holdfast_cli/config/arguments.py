@@ -27,7 +27,8 @@ _TEAM: Final = option(
     "--team",
     type=rules.team,
     metavar="TEAM",
-    help="whose stack; default: HOLDFAST_TEAM, else the profile's, else the only deployed one",
+    help="the team whose stack is used; default: HOLDFAST_TEAM, else the profile's, else the only deployed "
+    "one",
 )
 PROFILE: Final = option(
     "--profile",
@@ -78,7 +79,7 @@ PREFIX: Final = option(
     type=rules.beginning,
     default=rules.Beginning(""),
     metavar="PREFIX|PATTERN",
-    help="only states whose names begin with this, such as network/, or match this, such as '*/prod'",
+    help="show only states whose names begin with this, such as network/, or match this, such as '*/prod'",
 )
 """An optional prefix of states' names, or a pattern."""
 REASON: Final = option(
@@ -100,7 +101,7 @@ NOTED_REASON: Final = option(
 LONG: Final = option(
     "--long",
     action="store_true",
-    help="print on a terminal what a pipe gets: IDs, exact times, and lines that are not shortened",
+    help="print IDs, exact times and whole lines on a terminal, as to a pipe",
 )
 """An option for a list that is brief on a terminal."""
 
@@ -112,7 +113,7 @@ Needs AWS credentials that may {access} the
 team's bucket; for the local AWS: `set -a; . .local/aws.env; set +a`."""
 
 
-def as_json(what: str = "one JSON object") -> Option:
+def as_json(what: str = "print one JSON object") -> Option:
     """Return the option --json."""
     return option("--json", action="store_true", help=f"print {what}")
 
@@ -200,7 +201,7 @@ def granted(args: argparse.Namespace) -> tuple[Grant, ...]:
     """Return what --role and --scope, or --grant, say; raise `UsageError` if they do not fit together."""
     _check_scope(args)
     if args.role and not args.scope:
-        raise UsageError("--role needs --scope, which says to which states: '*' is every state.")
+        raise UsageError("--role needs --scope, which names the states: '*' is every state.")
     try:
         return check_grants(args.grant or [Grant(Role(args.role), tuple(args.scope))])
     except ValueError as error:

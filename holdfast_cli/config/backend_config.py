@@ -42,8 +42,8 @@ def check_address(address: str) -> str:
     """
     if "@" in (address.partition("://")[2] or address).partition("/")[0]:
         raise ValueError(
-            "the address must hold no credentials: remove them, and rotate the token if others may have read "
-            "it; Terraform takes it from TF_HTTP_USERNAME and TF_HTTP_PASSWORD"
+            "the address must not have credentials: remove them, and rotate the token if others may have "
+            "read it; Terraform takes it from TF_HTTP_USERNAME and TF_HTTP_PASSWORD"
         )
     if not address.isascii() or not address.isprintable() or " " in address:
         raise ValueError("the address must be a URL of printable ASCII characters without spaces")
@@ -127,7 +127,7 @@ data "terraform_remote_state" "{label}" {{
   }}
   # The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)
   # and TF_HTTP_PASSWORD (its secret). Keep them out of `config`, which Terraform
-  # stores in the state. Any role but auditor will do, if it covers {name}.
+  # stores in the state. Any role except auditor is enough, if its scope covers {name}.
 }}"""
 
 

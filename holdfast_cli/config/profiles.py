@@ -137,7 +137,7 @@ def _content(file: Path) -> str:
             raise UsageError(f"{file} has more than {_LARGEST // 1024} KiB: it cannot be a file of profiles.")
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8, at byte {error.start + 1}: write it as text.") from error
+        raise UsageError(f"{file} is not UTF-8, at byte {error.start + 1}: save it as UTF-8.") from error
     except OSError as error:
         # A file in a folder that this user may not enter counts as absent.
         if isinstance(error, FileNotFoundError) or not os.path.lexists(file):
@@ -205,11 +205,11 @@ def _parse(content: str, file: Path | None) -> Profiles:
 
     # The parser uses gigabytes of memory for a key with some ten thousand dots in one line.
     if max(map(len, content.split("\n"))) > _LONGEST_LINE:
-        raise UsageError(f"{file} has a line of more than {_LONGEST_LINE} characters: write it shorter.")
+        raise UsageError(f"{file} has a line of more than {_LONGEST_LINE} characters: shorten the line.")
     try:
         document = tomllib.loads(content)
     except (ValueError, RecursionError) as error:
-        reason = "tables within tables without end" if isinstance(error, RecursionError) else error
+        reason = "it has too many tables in tables" if isinstance(error, RecursionError) else error
         raise UsageError(f"{file} is not valid TOML: {reason}") from error
     try:
         return _check(document)
@@ -233,7 +233,7 @@ def _check(document: Mapping[str, Any]) -> Profiles:
         for key, value in values.items():
             _check_key(key, f"the profile {name}", RULES)
             if not isinstance(value, str):
-                raise ArgumentTypeError(f'{key} of the profile {name} is not text: write {key} = "…".')
+                raise ArgumentTypeError(f'{key} of the profile {name} is not a string: write {key} = "…".')
             try:
                 values[key] = RULES[key](value)
             except ArgumentTypeError as error:

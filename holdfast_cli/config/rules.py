@@ -36,7 +36,8 @@ _PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]{1,2}", re.ASCII)
 _TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
 HOLDS_NONE: Final = (
-    "has the form of a secret, and no setting holds one: remove it, and rotate it if others may have read it"
+    "looks like a secret, and a setting must not have a secret: remove it, and rotate it if others may have "
+    "read it"
 )
 """The end of the message about a value that looks like a secret. The value is never shown."""
 

@@ -190,5 +190,6 @@ def _team_left_out(
     if not team or address is None or not address.source.startswith(_PROFILE) or team == values.get("team"):
         return None
     return (
-        f"HOLDFAST_TEAM is not used: this command finds no stack. It asks {address.value} ({address.source})."
+        f"HOLDFAST_TEAM is not used: this command does not look for a stack. It uses {address.value} "
+        f"({address.source})."
     )

@@ -53,8 +53,8 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
     if variable := _naming(environment):
         if NAME not in helpers:
             raise CommandError(
-                f"Wrote {program}. Terraform reads no other file than {environment[variable]}, which "
-                f"{variable} names: add this line to it, or unset the variable and run this again: {block}"
+                f"Wrote {program}. Terraform reads only {environment[variable]}, which {variable} names: "
+                f"add this line to it, or unset the variable and run the command again: {block}"
             )
         return [program]
     _write(own, f"# Written by `holdfast configure helper`.\n{block}\n", 0o644)

@@ -140,7 +140,7 @@ def _text(table: Mapping[str, Any], setting: str) -> str | None:
 def _python() -> Iterator[Outcome]:
     """Yield whether a deployment with this Python includes the functions' bytecode."""
     name = f"python{names.LAMBDA_PYTHON}"
-    path = lambda_python() or f"No released {name} on the PATH runs, so npm's pyodide"
+    path = lambda_python() or f"No released version of {name} on the PATH starts, so npm's pyodide"
     yield Level.OK, f"{path} compiles the functions before they are deployed."
 
 
@@ -165,7 +165,7 @@ def _account(team: Team, account: str) -> Outcome:
         return Level.OK, f"{team} belongs to the account of the credentials, {account}."
     return (
         Level.PROBLEM,
-        f"{team} belongs to the account {team.account}, and the credentials are those of {account}.",
+        f"{team} belongs to the account {team.account}, but the credentials are those of {account}.",
         f"Sign in to {team.account}, and run the command again for this team.",
     )
 
@@ -225,7 +225,8 @@ class _At:
         if version < _BOOTSTRAP_VERSION:
             yield (
                 Level.PROBLEM,
-                f"{where} is prepared for CDK with version {version}; {_BOOTSTRAP_VERSION} is needed.",
+                f"{where} is prepared for CDK with version {version}; version {_BOOTSTRAP_VERSION} is "
+                "required.",
                 command,
             )
         else:
@@ -413,7 +414,9 @@ def _administrator(iam: Any, arn: str) -> Iterator[Outcome]:
         yield (
             Level.PROBLEM,
             f"key_administrators: there is no {kind} {arn}, so this {kind} cannot administer the key.",
-            f"Write {there}." if there else f"Create the {kind}, or write the ARN of another.",
+            f"Write {there}."
+            if there
+            else f"Create the {kind}, or write the ARN of another one in teams.toml.",
         )
 
 
@@ -424,7 +427,8 @@ def _topic(sns: Any, setting: str, topic: str) -> Iterator[Outcome]:
         yield (
             Level.PROBLEM,
             f"{setting}: there is no topic {topic} in this region.",
-            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]}`, or write the ARN of another.",
+            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]}`, or write the ARN of another one "
+            "in teams.toml.",
         )
         return
     statements = json.loads(found["Attributes"].get("Policy", "{}")).get("Statement", [])

@@ -319,7 +319,7 @@ class _Probe:
                 "api.delete_body",
                 f"The API responded to a release of another lock by DELETE with {_said(not_ours)}, and the "
                 f"lock is {'still held' if still_held else 'gone'}: the body of a DELETE does not reach the "
-                f"API.",
+                "API.",
                 "Use the unlock_address and the unlock_method that `holdfast backend-config` prints: they "
                 "release by POST.",
             )

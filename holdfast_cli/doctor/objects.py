@@ -109,7 +109,7 @@ def _keys(objects: Sequence[_Object], denied: Sequence[str], keys: Collection[st
         yield problem(
             "keys.objects",
             f"The functions may not use the key {key}, which encrypts {some(under[key], _SHOWN)}.",
-            f'Add "{key}" to previous_keys, and deploy.',
+            f'Add "{key}" to previous_keys in teams.toml, and deploy the stack.',
         )
     if denied:
         yield note("keys.objects", f"Could not look at {some(denied, _SHOWN)}: AWS denies it.")

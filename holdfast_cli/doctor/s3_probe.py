@@ -134,7 +134,7 @@ class _Probe:
         for version_id in version_ids:
             if not is_unique(version_id):
                 yield (
-                    f"A write to {self._bucket} got the version ID {version_id or 'none'!r}: the bucket "
+                    f"S3 gave a write to {self._bucket} the version ID {version_id or 'none'!r}: the bucket "
                     "keeps one version only, so there is no history."
                 )
         if len(set(version_ids)) < len(version_ids):

@@ -164,8 +164,8 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
             return problem(
                 "backend.lock_address",
                 f"The credentials may write {state}, but this configuration does not lock: a team that "
-                f"requires locks, as it does by default, refuses the write with 428 after the resources "
-                f"were created.",
+                "requires locks, as it does by default, refuses the write with 428 after the resources "
+                "were created.",
                 "Replace the block with the output of `holdfast backend-config`.",
             )
         case 403 if locks:
@@ -179,7 +179,7 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
             return ok(
                 "api.role",
                 f"The credentials can read {state} but not lock it. This configuration does not "
-                f"lock, so that is enough to plan.",
+                "lock, so that is enough to plan.",
             )
         case status:
             return problem(

@@ -46,8 +46,8 @@ def setup(args: argparse.Namespace) -> Iterator[Finding]:
         if not (args.team or settings.sources(args)["team"]):
             yield note(
                 "setup",
-                "No profile and no variable names the API's address or a team: this looks for the only "
-                "deployed team, and commands such as `holdfast state list` find no API.",
+                "No profile and no variable names the API's address or a team: this command looks for the "
+                "only deployed team, and commands such as `holdfast state list` find no API.",
                 "`holdfast configure --address URL` writes a profile; `cdk deploy` and `make up` print the "
                 "URL.",
             )

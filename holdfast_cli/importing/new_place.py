@@ -142,7 +142,7 @@ class NewPlace:
                 # The API's words are for Terraform, which keeps a file.
                 raise CommandError(
                     f"{name}: the import's lock was removed or the state changed meanwhile, so the write "
-                    "does not count. Run the command again."
+                    "was not accepted. Run the command again."
                 )
             self._checked(written)
             return

@@ -43,7 +43,9 @@ def split(address: str, form: str, variables: str) -> SplitResult:
             f"and set {variables}."
         )
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin with it.")
+        raise UsageError(
+            f"The command sends credentials over https:// only, and {address} does not begin with https://."
+        )
     if not host or parts.scheme not in (urlsplit(form).scheme, "http") or parts.fragment:
         raise UsageError(f"{address} is not a valid address; write it as in {form}.")
     return parts

@@ -173,8 +173,8 @@ class _LockItems:
             raise CommandError(
                 f"its digest in the table {self.table} is {digest}, and the object has {content}, so "
                 '`backend "s3"` refuses it: a write is under way or was interrupted. Run the command again '
-                "later. If it stays so, restore the right version of the object, or set the digest in the "
-                f"item {self.bucket}/{state}-md5 to the MD5 of the object."
+                "later. If the error remains, restore the right version of the object, or set the digest in "
+                f"the item {self.bucket}/{state}-md5 to the MD5 of the object."
             )
 
     def _key(self, state: str) -> dict[str, dict[str, str]]:
@@ -409,4 +409,6 @@ def _advice(error: ClientError) -> str | None:
     text = " ".join(error.response["Error"].get("Message", "").split())
     of_key = re.search(r"kms:\w+", text)
     action = of_key[0] if of_key else _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}")
-    return f"AWS does not allow {action}; use an identity that may, of the right account: {text}"
+    return (
+        f"AWS does not allow {action}; use an identity of the right account that is allowed to do it: {text}"
+    )

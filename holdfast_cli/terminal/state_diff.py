@@ -73,8 +73,8 @@ def text(document: Mapping[str, Any], now: datetime | None = None) -> str:
         return "\n".join(_lines(document) if now is None else _brief(document, now))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise CommandError(
-            "The response lacks what 'holdfast state diff' shows: the stack is of another version than this "
-            "command. See the response with --json."
+            "The response lacks what 'holdfast state diff' shows: the stack and this command have different "
+            "versions. See the response with --json."
         ) from None
 
 

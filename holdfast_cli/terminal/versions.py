@@ -13,7 +13,7 @@ def newer_record(where: str) -> str:
     """Return the line about a record that a newer version wrote and this command cannot read."""
     return (
         f"{where} was written by a newer version of holdfast than this command, {__version__}, which cannot "
-        "read it and leaves it as it is: upgrade the command."
+        "read it and does not change it: upgrade the command."
     )
 
 

@@ -136,12 +136,12 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _team(name: str, settings: object) -> Team:
     if not names.is_name(name):
-        raise ConfigError(f"team {name!r}: write a name of {names.NAME_RULE}")
+        raise ConfigError(f"team {name!r}: the name must be {names.NAME_RULE}")
     if not isinstance(settings, dict):
         raise ConfigError(f"team '{name}': must be a table [teams.{name}]")
     for key in settings:
         if key in GONE:
-            raise ConfigError(f"team '{name}': the setting {key} is gone: {GONE[key]}")
+            raise ConfigError(f"team '{name}': the setting {key} was removed: {GONE[key]}")
     try:
         team = read_settings(Team, settings, more={"name": name})
     except SettingError as error:
@@ -149,7 +149,7 @@ def _team(name: str, settings: object) -> Team:
     if team.retention and team.history and team.history.days < team.retention.days:
         raise ConfigError(
             f"team '{name}': history.days = {team.history.days} is below retention.days = "
-            f"{team.retention.days}, and S3 removes nothing that is retained; write history.days = "
+            f"{team.retention.days}, and S3 does not remove retained versions; write history.days = "
             f"{team.retention.days} or more"
         )
     needed = _MEMORY_OF_A_FUNCTION + _MEMORY_OF_A_STATE * team.max_state_mb
@@ -162,12 +162,12 @@ def _team(name: str, settings: object) -> Team:
     if team.key in team.previous_keys:
         raise ConfigError(
             f"team '{name}': previous_keys has {as_toml(team.key)}, which is already the key; write other "
-            "keys, or leave it out"
+            "keys, or remove previous_keys"
         )
     if team.key_administrators and "kms" not in team.kms_keys:
         raise ConfigError(
             f"team '{name}': key_administrators is for the stack's own key, which the team does not "
-            'have; leave it out, or write key = "kms"'
+            'have; remove key_administrators, or write key = "kms"'
         )
     if team.replica:
         _check_replica(team, team.replica.region)
@@ -211,9 +211,9 @@ def check_places(teams: Iterable[Team]) -> None:
             known, other = partition_of.setdefault(team.account, (partition, team))
             if known != partition:
                 raise ConfigError(
-                    f"the teams '{other.name}' and '{team.name}' have the account {team.account} in "
-                    f"{other.region} and {team.region}, but an account belongs to one partition of AWS; "
-                    "write the account of each"
+                    f"Teams {other.name} and {team.name} use account {team.account} in regions "
+                    f"{other.region} and {team.region}, which are in different AWS partitions. Set each "
+                    "team's own account."
                 )
 
 
@@ -335,7 +335,7 @@ def read_target(context: Callable[[str], object]) -> Target:
     name, endpoint = context("target"), context("local_endpoint")
     if name in (None, "aws"):
         if endpoint is not None:
-            raise ConfigError("-c local_endpoint is for -c target=local; leave it out to deploy to AWS")
+            raise ConfigError("-c local_endpoint is for -c target=local; remove it to deploy to AWS")
         return AWS
     if name != "local":
         raise ConfigError(f"-c target={name} is unknown; allowed are aws (the default) and local")

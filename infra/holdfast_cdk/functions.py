@@ -110,7 +110,9 @@ LOCKS: Final = replace(STATE_BUCKET, keys=keys.LOCKS, reason=_SCOPED)
 PROBES: Final = replace(STATE_BUCKET, keys=keys.PROBES, reason=_SCOPED)
 WORKSPACES: Final = replace(STATE_BUCKET, keys=keys.WORKSPACES, reason=_SCOPED)
 TOKENS: Final = replace(STATE_BUCKET, keys=keys.TOKENS, reason="The request names the token.")
-SESSIONS: Final = replace(STATE_BUCKET, keys=keys.SESSIONS, reason="The request names it, or its ID is new.")
+SESSIONS: Final = replace(
+    STATE_BUCKET, keys=keys.SESSIONS, reason="The request names the session, or its ID is new."
+)
 TRUST: Final = replace(STATE_BUCKET, keys=keys.TRUST)
 FREEZES: Final = replace(STATE_BUCKET, keys=keys.FREEZES)
 WATCH: Final = replace(STATE_BUCKET, keys=keys.WATCH, reason="Each token of the probe has a new random ID.")

@@ -235,7 +235,7 @@ class Functions(Construct):
             Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=place.reason))
         if any(METRICS in grant.on for grant in grants):
             rule = "AwsSolutions::AwsSolutions-IAM5[Resource::*]"
-            why = "PutMetricData knows no resource; a condition names the namespace."
+            why = "PutMetricData has no resource-level permissions; a condition names the namespace."
             Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=why))
         return role
 

@@ -390,8 +390,8 @@ class Team:
         NamedTexts(
             '{ cost-center = "42" }',
             names=text(
-                "1 to 128 letters, digits, spaces and . : / = + - @ _, "
-                'without "aws:" in front, and not "holdfast:team"',
+                "1 to 128 letters, digits, spaces and . : / = + - @ _, which "
+                'must not start with "aws:" and must not be "holdfast:team"',
                 _TAG_KEY.fullmatch,
             ),
             # Most services accept an empty value, but CloudFormation does not.

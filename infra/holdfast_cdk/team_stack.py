@@ -89,7 +89,12 @@ class TeamStack(Stack):
         if team.watch:
             Watch(self, "Watch", functions, store.bucket, api.address)
             old = team.alarms.oldest_lock_seconds if team.alarms else int(watching.OLD.total_seconds())
-            CfnOutput(self, names.WATCHED, value=str(old), description="Seconds from which a lock is old")
+            CfnOutput(
+                self,
+                names.WATCHED,
+                value=str(old),
+                description="Age in seconds at which a lock counts as old",
+            )
         if not imports(self):
             notify_audit_function(team, store, functions)
         if team.notify:

@@ -162,7 +162,7 @@ def _check_address(team: Team, address: object) -> None:
 def _gone(old: Team, new: Sequence[Team]) -> str:
     renamed = [team for team in new if team.account == old.account]
     renamed = renamed or [team for team in new if team.account is None]
-    became = "is not among the teams any more"
+    became = "is not in the teams file any more"
     if renamed:
         names = " or ".join(f"'{team.name}'" for team in renamed)
         became = f"seems to be renamed to {names}, which would start an empty store beside the old one"

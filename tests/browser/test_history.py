@@ -275,7 +275,7 @@ def test_a_resource_of_an_earlier_version_is_reached_from_a_difference(
     console.page.get_by_label("Show values").check()
     console.shows("250")
     console.open(f"#/states/{written}/-/resource/aws_route53_record.legacy")
-    console.shows("There is nothing of this name")
+    console.shows("There is nothing with this name")
 
 
 def test_a_removed_resource_is_shown_as_it_was(written: str, new_console: NewConsole) -> None:

@@ -87,7 +87,7 @@ def test_axe_finds_no_serious_fault_and_no_page_is_wider_than_the_screen(
         ("#/states/network/prod", ["Freeze"], "It ends"),
         ("#/states/network/prod/-/configuration", [], 'backend "http"'),
         ("#/states/network/test", ["Break the lock"], "Reason (optional)"),
-        (f"#/states/{gone}", ["Undelete"], "Its history stays"),
+        (f"#/states/{gone}", ["Undelete"], "Its history is kept"),
         ("#/?only=deleted", [], gone),
         ("#/?by=modified&only=frozen", [], "shop/cart"),
         ("#/?q=nothing-like-this", [], "Find resources named"),

@@ -85,7 +85,7 @@ def test_holdfast_console_hands_a_session_over_that_is_in_no_address_and_no_hist
         with context.expect_page() as started:
             context.new_cdp_session(context.pages[0]).send("Target.createTarget", {"url": local})
         page = started.value
-        expect(page.locator("#warning")).to_contain_text("The browser gets the token")
+        expect(page.locator("#warning")).to_contain_text("The browser will receive the token")
         with page.expect_popup() as opened, page.expect_event("close"):
             page.get_by_role("button", name="Open the console").click()
         tab = opened.value
@@ -195,7 +195,7 @@ def test_a_token_with_several_grants_sees_of_each_state_what_it_may(
 
 
 ANSWERS = {
-    503: ('{"error": "undecided", "message": "S3 did not confirm."}', "The storage did not answer in time"),
+    503: ('{"error": "undecided", "message": "S3 did not confirm."}', "The storage did not respond in time"),
     429: ('{"message": "Too Many Requests"}', "Too many requests at the moment"),
 }
 """Status -> a response with it, the second one as API Gateway makes it, and what the page says."""
@@ -212,7 +212,7 @@ def test_a_temporary_failure_says_what_to_do_and_the_page_keeps_what_it_has(
     answer = {"status": status, "body": body, "headers": {"Retry-After": "7"}}
     console.page.route("**/manage/v1/**", lambda route: route.fulfill(**answer))
     console.page.clock.fast_forward(11_000)
-    console.shows(told, "Try again in 7 s.", "What you see was read before.")
+    console.shows(told, "Try again in 7 s.", "The data below was loaded earlier and may be out of date.")
     expect(console.link("network/prod")).to_be_visible()
     console.open("#/states/network/prod")
     console.shows(told)

@@ -207,7 +207,7 @@ def test_a_state_shows_what_it_holds_and_no_sensitive_value(new_console: NewCons
 
 def test_a_name_that_does_not_exist_leads_to_the_nearest_and_to_the_list(new_console: NewConsole) -> None:
     console = new_console("reader", "#/states/network/prodd")
-    console.shows("There is no state of this name")
+    console.shows("There is no state with this name")
     expect(console.page.get_by_role("alert")).to_have_count(0)
     expect(console.link("Configuration")).to_have_count(0)
     expect(console.link("Look at all states")).to_be_visible()
@@ -240,10 +240,10 @@ def test_a_maintainer_breaks_the_lock_that_the_page_shows_and_the_second_one_is_
     with first.page.expect_request("**/manage/v1/locks/**") as sent:
         first.dialog.get_by_role("button", name="Break the lock").click()
     assert "&reason=killed+runner" in sent.value.url
-    expect(first.dialog).to_contain_text(f"The lock of {state} is removed.")
+    expect(first.dialog).to_contain_text(f"The lock of {state} was removed.")
     assert strict.lock(state) is None
     second.dialog.get_by_role("button", name="Break the lock").click()
-    expect(second.dialog).to_contain_text("It was gone already")
+    expect(second.dialog).to_contain_text("It was already removed")
 
 
 def test_a_maintainer_freezes_and_unfreezes_and_terraform_prints_the_reason(

@@ -274,7 +274,7 @@ def test_a_lock_that_is_broken_during_the_import_refuses_the_write(move: Move) -
     outcome = move.run()
 
     assert (outcome.word, outcome.is_problem) == ("failed", True)
-    assert "the write does not count" in outcome.text
+    assert "the write was not accepted" in outcome.text
     assert (move.here(), move.shelf.locks) == (None, {})
 
 

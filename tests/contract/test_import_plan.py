@@ -246,7 +246,7 @@ def test_an_address_without_a_state_stays_in_the_plan_with_its_reason(command: C
         "forbidden": "refuses with 403: check that IMPORT_HTTP_USERNAME",
         "moved": "responds to GET with 302; check the address",
         "no-content": "is empty in the source",
-        "deflated": "an encoding that was not asked for",
+        "deflated": "an encoding that the command did not request",
         "absent": "does not exist in the source: check its address",
     }
     with served(backend) as address:

@@ -234,7 +234,7 @@ def test_terraform_takes_the_printed_data_source_with_the_credentials_of_the_env
 )
 def test_the_data_source_is_named_after_the_state(tmp_path: Path, state: str, name: str) -> None:
     printed = backend_config(state, "--outputs", "--address", LOCAL_ADDRESS)
-    assert f"Any role but auditor will do, if it covers {state}." in printed
+    assert f"Any role except auditor is enough, if its scope covers {state}." in printed
 
     assert f'data "terraform_remote_state" "{name}" {{' in printed
     (tmp_path / "network.tf").write_text(printed)
@@ -346,7 +346,8 @@ def test_a_trailing_slash_of_the_address_is_dropped() -> None:
 
 
 OPTIONS = {
-    "leave --read-only out": ["--cloud --read-only", "--remote --read-only", "--outputs --read-only"],
+    "Only the http backend supports --read-only": ["--cloud --read-only", "--remote --read-only"],
+    "--outputs and --read-only cannot be used together": ["--outputs --read-only"],
     "--tags needs --cloud": ["--remote --tags a", "--tags a"],
     "not a valid list of tags": ["--cloud --tags ''", "--cloud --tags a,,b", "--cloud --tags 'a b'"],
     "not allowed with": [
@@ -370,7 +371,7 @@ ADDRESSES = {
         *("https://api.example.com:port", "https://[::1", "https://:443", "https://h:", "https://a..b"),
         *("https://user%3Ahunter2%40x.example.com", "https://-", "https://h\\x", "https://h'x"),
     ],
-    "no credentials": ["https://me:hunter2@api.example.com"],
+    "must not have credentials": ["https://me:hunter2@api.example.com"],
     "without /outputs": ["https://api.example.com/outputs/network/prod"],
     "without /unlocks": ["https://api.example.com/unlocks/network/prod"],
     "'?'": ["https://api.example.com/?x=y"],

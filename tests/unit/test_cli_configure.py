@@ -166,7 +166,11 @@ def test_each_setting_is_asked_with_its_present_value_until_the_answer_is_valid(
             130,
             "holdfast: Interrupted. Nothing was changed.",
         ),
-        (None, 2, "holdfast: There is nothing to write: give --address, --team or --region; or run it in a "),
+        (
+            None,
+            2,
+            "holdfast: There is nothing to write: use --address, --team or --region; or run ",
+        ),
     ],
 )
 def test_without_answers_nothing_is_changed(
@@ -191,10 +195,10 @@ def test_without_answers_nothing_is_changed(
         (["remove", "nobody"], "no profile nobody"),
         (["remove", "default", "region"], "has no region"),
         (["remove", "default", "zone"], "address, team, region"),
-        (["--team", "x", "remove", "default"], "leave it out of `remove`"),
-        (["--profile", "x", "remove", "x"], "Omit --profile. Name the profile as an argument"),
+        (["--team", "x", "remove", "default"], "remove it from `remove`"),
+        (["--profile", "x", "remove", "x"], "Remove --profile. Name the profile as an argument"),
         (["remove"], "arguments are required: NAME\n"),
-        (["--team", "x", "list"], "leave it out of `list`"),
+        (["--team", "x", "list"], "remove it from `list`"),
         (["--address", "ftp://x"], "base URL"),
         (["--profile", "-x"], "expected one argument"),
     ],

@@ -143,8 +143,9 @@ def test_the_only_file_that_terraform_reads_is_left_to_its_owner(
 
     done = configure(**{variable: str(named)})
     assert done.returncode == 1
-    assert f"{variable} names: add this line to it, or unset the variable and run this again: {BLOCK}\n" in (
-        done.stderr
+    assert (
+        f"{variable} names: add this line to it, or unset the variable and run the command again: {BLOCK}\n"
+        in (done.stderr)
     )
 
     named.write_text(BLOCK)

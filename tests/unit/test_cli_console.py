@@ -365,7 +365,7 @@ def test_the_option_of_the_question_that_is_gone_says_so(stub: ApiStub) -> None:
     done = run(stub, "console", "--yes")
 
     assert done.returncode == 2
-    assert "the command asks nothing any more: leave it out" in done.stderr
+    assert "the command does not ask any more: remove this option" in done.stderr
     assert stub.asked == []
 
 

@@ -309,7 +309,7 @@ def test_without_the_address_of_an_api_it_says_that_it_was_not_asked(stub: ApiSt
     assert "the API's address is not known" in done.text("api")
     assert stub.asked == []
     Path("main.tf").write_text(hcl({"address": f"https://me@api.example.com/states/{STATE}"}))
-    assert "The API is not known: the address must hold no credentials" in doctor().text("api")
+    assert "The API is not known: the address must not have credentials" in doctor().text("api")
 
 
 def test_the_lock_by_delete_stays_valid(stub: ApiStub) -> None:

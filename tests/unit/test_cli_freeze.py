@@ -337,7 +337,7 @@ def test_a_pattern_that_matches_everything_asks(stub: ApiStub, pattern: str) -> 
 def test_an_unfreeze_names_the_freeze_that_it_saw(stub: ApiStub) -> None:
     stub.reply(of_lock(freeze()), answer({"name": NAME, "removed": True}))
 
-    said = f"{NAME} is not frozen any more; it was: incident 4711.\n"
+    said = f"{NAME} is not frozen any more. The reason was: incident 4711.\n"
     assert output(stub, "state", "unfreeze", NAME) == said
     asked = stub.asked[-1]
     assert (asked.method, asked.path) == ("DELETE", f"/manage/v1/freeze/{NAME}?id={32 * 'a'}")
@@ -397,10 +397,10 @@ def test_a_pattern_unfreezes_what_its_freeze_made_and_names_the_others(stub: Api
     text = output(stub, "state", "unfreeze", "network/*")
 
     assert text.splitlines() == [
-        "network/eu is not frozen any more; it was: incident 4711.",
+        "network/eu is not frozen any more. The reason was: incident 4711.",
         "network/prod is still frozen by the token ada: an audit.",
-        "network/x is not frozen any more; it was: incident 4711.",
-        "network/* is not frozen any more; it was: incident 4711.",
+        "network/x is not frozen any more. The reason was: incident 4711.",
+        "network/* is not frozen any more. The reason was: incident 4711.",
     ]
     assert [asked.path for asked in stub.asked if asked.method == "DELETE"] == [
         f"/manage/v1/freezes?id={32 * 'a'}",

@@ -132,7 +132,7 @@ def test_a_gitignore_stays_and_the_lines_that_it_lacks_are_told(
     assert (folder / ".gitignore").read_bytes() == present.encode()
     printed = capsys.readouterr()
     assert printed.out.startswith("Wrote requirements.txt, cdk.json and teams.toml.\n")
-    head = "holdfast: .gitignore was here already. Add these lines to it:\n"
+    head = "holdfast: .gitignore exists already. Add these lines to it:\n"
     assert printed.err == (head + told if told else "")
 
 

@@ -280,7 +280,7 @@ def test_a_redirect_is_not_followed(stub: ApiStub, status: int) -> None:
 
         assert elsewhere.asked == []
     assert str(status) in line
-    assert "follows no redirects" in line
+    assert "does not follow redirects" in line
 
 
 def test_control_characters_of_an_answer_do_not_reach_the_terminal(stub: ApiStub) -> None:
@@ -385,7 +385,7 @@ def test_a_session_that_could_not_be_shown_is_said_to_be_lost_and_when_it_ends(s
     code, [line] = unread({"PATH": os.environ["PATH"]} | AWS, "login", "--address", stub.address)
 
     assert code == 1
-    assert "its secret is lost; it expires 2099-11-21 16:44:05 UTC" in line
+    assert "its secret is lost; the session expires 2099-11-21 16:44:05 UTC" in line
     assert "holdfast_" not in line
 
 
@@ -450,10 +450,10 @@ def test_in_github_actions_the_token_is_asked_of_github_for_the_api(
     ("reply", "reason"),
     [
         (Reply(403, b"{}"), "id-token: write"),
-        (Reply(200, b"<html>"), "does not hold a valid ID token"),
-        (Reply(200, b'{"value": 7}'), "does not hold a valid ID token"),
-        (Reply(200, b'{"value": "a.b"}'), "does not hold a valid ID token"),
-        (Reply(302, headers={"Location": "http://127.0.0.1:1/"}), "follows no redirects"),
+        (Reply(200, b"<html>"), "does not have a valid ID token"),
+        (Reply(200, b'{"value": 7}'), "does not have a valid ID token"),
+        (Reply(200, b'{"value": "a.b"}'), "does not have a valid ID token"),
+        (Reply(302, headers={"Location": "http://127.0.0.1:1/"}), "does not follow redirects"),
     ],
 )
 def test_what_github_answers_wrongly_is_one_line(stub: ApiStub, reply: Reply, reason: str) -> None:

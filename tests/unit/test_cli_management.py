@@ -147,7 +147,7 @@ def test_a_first_run_without_any_address_says_what_to_type_in_order(typed: list[
 
     head, *steps = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (2, "")
-    assert head == "holdfast: Nothing names your team's API yet. Type, in this order:"
+    assert head == "holdfast: The API's address is not known. Type these commands in this order:"
     assert [step.split("  ")[1] for step in steps] == [
         "1. holdfast configure",
         '2. eval "$(holdfast login)"',
@@ -225,7 +225,7 @@ REFUSED: Final[Sequence[tuple[str, Reply, int, tuple[str, ...]]]] = [
     ),
     ("state declare network/prod", Reply(503), 3, ("responds with 503", "Run the command again later")),
     ("state declare network/prod", Reply(lost=True), 3, ("taken effect", f"`holdfast state show {NAME}`")),
-    ("state list", ELSEWHERE, 1, ("follows no redirects",)),
+    ("state list", ELSEWHERE, 1, ("does not follow redirects",)),
 ]
 """The command, the API's response, how often it is asked, and parts of the line."""
 
@@ -256,7 +256,7 @@ def packed(body: bytes) -> bytes:
         (packed(b"x" * 100_000_000), "gzip", "more than 0 MB"),
         (packed(b"x" * 100)[:-9], "gzip", "a compressed body that was cut off"),
         (b"x" * 100, "gzip", "not compressed as its header says"),
-        (zlib.compress(b"x" * 100), "deflate", "an encoding that was not asked for"),
+        (zlib.compress(b"x" * 100), "deflate", "an encoding that the command did not request"),
     ],
 )
 def test_a_body_is_neither_larger_than_any_state_nor_compressed_unasked(
@@ -267,7 +267,7 @@ def test_a_body_is_neither_larger_than_any_state_nor_compressed_unasked(
     with pytest.raises(CommandError, match=said):
         http.send("GET", stub.address, headers={"Accept-Encoding": "gzip"})
     if encoding:
-        with pytest.raises(CommandError, match="an encoding that was not asked for"):
+        with pytest.raises(CommandError, match="an encoding that the command did not request"):
             http.send("GET", stub.address, headers={})
 
 
@@ -410,5 +410,5 @@ def test_a_connection_that_is_refused_is_told_without_the_class_of_a_library(sch
 def test_a_port_without_tls_is_told_from_a_certificate_that_is_refused(stub: ApiStub) -> None:
     line = failure(None, "state", "list", "--address", stub.address.replace("http://", "https://"))
 
-    assert "does not use TLS, which https:// needs; check the address" in line
+    assert "does not use TLS, which https:// requires; check the address" in line
     assert "ertificate" not in line

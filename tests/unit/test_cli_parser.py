@@ -177,7 +177,7 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(line: str, capsys: pytest.C
     ("line", "said"),
     [
         (f"{WRITER} --team {60 * 'a'}", "argument --team: 'aaaaaaaaaaaa…' is not a valid team name: "),
-        (f"{WRITER} --team a{SECRET}", "argument --team: the value has the form of a secret"),
+        (f"{WRITER} --team a{SECRET}", "argument --team: the value looks like a secret"),
         (f"{WRITER} --expires {SECRET}", "argument --expires: '…' is not a valid time: "),
         (f"{WRITER} --expires 'it'\\''s \x1b{SECRET}'", 'argument --expires: "…" is not a valid time: '),
         (f"{WRITER} --scope {SECRET},b", "argument --scope: '…' is not one scope pattern: "),

@@ -89,8 +89,8 @@ def test_it_says_which_lock_it_removed_and_what_to_check(left: Aws) -> None:
     left.put_record("payments", LOCK, lock_info("later"))
     assert left.output(*RECOVER, "--yes").splitlines()[1:3] == [
         "Removed 0 locks that S3 had copied from the old bucket.",
-        "The lock later of network/prod stays: S3 does not say that it is a copy. If its holder is gone, run "
-        "`holdfast lock break network/prod`.",
+        "The lock later of network/prod was not removed: S3 does not say that it is a copy. "
+        "If its holder is gone, run `holdfast lock break network/prod`.",
     ]
 
 
@@ -172,7 +172,7 @@ def test_a_freeze_stays_and_is_named(left: Aws) -> None:
         Body=json.dumps(json.loads(lock_info("one")) | {"Info": "frozen: audit"}).encode(),
         Metadata={"freeze": "0" * 32},
     )
-    assert "network/prod stays frozen: audit. If the freeze was lifted before, run" in left.output(
+    assert "network/prod is still frozen: audit. If the freeze was lifted before, run" in left.output(
         *RECOVER, "--yes"
     )
     assert LOCK in left.records("payments")

@@ -101,7 +101,7 @@ def test_the_program_replaces_the_command_and_gets_its_signals_and_its_input(
         (["--", "/dev/null"], 126, "/dev/null cannot be started: Permission denied"),
         (["terraform", "apply", "-auto-approve"], 2, "no option -auto-approve. Type -- before the program."),
         ([], 2, "the following arguments are required: COMMAND"),
-        (["--oidc", "--aws-profile", "x", "--", "true"], 2, "leave one of them out"),
+        (["--oidc", "--aws-profile", "x", "--", "true"], 2, "cannot be used together"),
         (["--audience", "x", "--", "true"], 2, "need --oidc"),
         (["--address", "http://192.0.2.1", "--", "true"], 2, "https:// only"),
     ],

@@ -264,7 +264,7 @@ def test_a_terminal_is_asked_for_the_name(stub: ApiStub) -> None:
 
     assert "version v-14, serial 14" in printed
     assert "12 managed resources continue to exist, but no state will track them" in printed
-    assert "is deleted" in printed
+    assert "was deleted" in printed
 
 
 def test_a_delete_of_a_state_whose_content_was_not_read_does_not_pass_it_off_as_empty(stub: ApiStub) -> None:

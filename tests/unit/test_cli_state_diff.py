@@ -433,7 +433,7 @@ def test_what_a_newer_stack_tells_is_shown_as_far_as_it_is_known() -> None:
     ],
 )
 def test_a_response_that_lacks_what_is_shown_is_told_in_a_sentence(shown: Json) -> None:
-    with pytest.raises(CommandError, match="another version"):
+    with pytest.raises(CommandError, match="different versions"):
         text(shown)
 
 
@@ -449,7 +449,7 @@ def test_a_response_that_lacks_what_is_shown_is_told_in_a_sentence(shown: Json) 
     ],
 )
 def test_so_is_one_that_lacks_what_a_terminal_shows(shown: Json) -> None:
-    with pytest.raises(CommandError, match="another version"):
+    with pytest.raises(CommandError, match="different versions"):
         text(shown, NOW)
 
 

@@ -82,7 +82,7 @@ def test_a_state_under_another_key_is_named_with_the_key_to_write() -> None:
         "The functions may not use the key strange, which encrypts states/b0, states/b1, states/b2, "
         "states/b3, states/b4 and 2 more."
     )
-    assert finding.do == 'Add "strange" to previous_keys, and deploy.'
+    assert finding.do == 'Add "strange" to previous_keys in teams.toml, and deploy the stack.'
 
 
 def test_objects_that_the_operator_may_not_look_at_are_a_note_that_hides_no_other_object() -> None:

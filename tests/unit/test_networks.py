@@ -24,7 +24,7 @@ SEVERAL = (*ONE, Grant(Role.OUTPUTS, ("network/*",)))
 @pytest.mark.parametrize(
     ("networks", "told"),
     [
-        ([], "at least one network is needed; 0.0.0.0/0 contains every address"),
+        ([], "at least one network is required; 0.0.0.0/0 contains every address"),
         (["acme"], "'acme' is not a network; write one as in 203.0.113.0/24"),
         (["203.0.113.0/33"], "is not a network"),
         (["fe80::%eth0/64"], "is not a network"),
@@ -34,9 +34,9 @@ SEVERAL = (*ONE, Grant(Role.OUTPUTS, ("network/*",)))
         (["2001:DB8::/32"], "write 2001:db8::/32"),
         (["203.0.113.0/255.255.255.0"], "write 203.0.113.0/24"),
         (["::ffff:203.0.113.0/120"], "is an IPv4 network in IPv6 notation; write 203.0.113.0/24"),
-        (["10.0.0.0/8", "10.1.0.0/16"], "10.0.0.0/8 includes 10.1.0.0/16; leave 10.1.0.0/16 out"),
-        (["10.1.0.0/16", "10.0.0.0/8"], "leave 10.1.0.0/16 out"),
-        (["::/0", "10.0.0.0/8", "2001:db8::/32"], "leave 2001:db8::/32 out"),
+        (["10.0.0.0/8", "10.1.0.0/16"], "10.0.0.0/8 includes 10.1.0.0/16; remove 10.1.0.0/16"),
+        (["10.1.0.0/16", "10.0.0.0/8"], "remove 10.1.0.0/16"),
+        (["::/0", "10.0.0.0/8", "2001:db8::/32"], "remove 2001:db8::/32"),
     ],
 )
 def test_what_is_no_network_or_overlaps_is_refused_with_what_to_write(networks: list[str], told: str) -> None:
@@ -184,5 +184,5 @@ def test_a_rotation_keeps_networks_and_an_update_replaces_or_removes_them() -> N
         updated = trust.update(restricted, change=trust.Change(), networks=networks, **arguments)
         assert updated.networks == wanted
     arguments["networks"] = ["10.0.0.0/8", "10.1.0.0/16"]
-    with pytest.raises(ValueError, match=r"leave 10\.1\.0\.0/16 out"):
+    with pytest.raises(ValueError, match=r"remove 10\.1\.0\.0/16"):
         trust.update(restricted, change=trust.Change(), **arguments)

@@ -25,7 +25,7 @@ _NO_OBJECT: Final = "is not a JSON object"
 _TWICE: Final = "has a member twice"
 _HALF: Final = "has half of a surrogate pair, which is not valid Unicode"
 _FLAT: Final = "The lock info may hold only Unicode text, finite numbers, true, false and null, not nested."
-_NO_ID: Final = "The lock info has no ID; send a JSON object with a text in 'ID'."
+_NO_ID: Final = "The lock info has no ID; send a JSON object with a string in 'ID'."
 _NO_DATA: Final = "The document has no 'data', so it is not a JSON:API document."
 
 REFUSED: Final[Mapping[bytes, str]] = {

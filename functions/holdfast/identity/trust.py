@@ -448,9 +448,9 @@ def _checked_oidc(record: OidcTrust) -> OidcTrust:
             "in 'https://token.actions.githubusercontent.com'"
         )
     if not record.audience:
-        raise ValueError("an audience is needed, which the tokens' 'aud' must contain")
+        raise ValueError("an audience is required; the token's 'aud' claim must contain it")
     if not record.claims:
-        raise ValueError("at least one claim is needed: without one, every token of the issuer would match")
+        raise ValueError("at least one claim is required: without one, every token of the issuer would match")
     for name, value in record.claims.items():
         if not name or not value:
             raise ValueError(f"the claim '{name}={value}' needs a name and a value")
@@ -459,7 +459,7 @@ def _checked_oidc(record: OidcTrust) -> OidcTrust:
     owners = _OWNER_CLAIMS.get(record.issuer.rstrip("/"))
     if owners is not None and owners.isdisjoint(record.claims):
         raise ValueError(
-            f"{record.issuer} is a shared issuer: one of the claims {', '.join(sorted(owners))} is needed"
+            f"{record.issuer} is a shared issuer: one of the claims {', '.join(sorted(owners))} is required"
         )
     return record
 

@@ -98,7 +98,7 @@ def until_decided(operation: str, call: Callable[[], _T], outcomes: Mapping[int,
                     return outcomes[status]
                 if not is_retried(status):
                     raise StorageRefused(
-                        f"S3 answered {status} {reason}. This is a fault of the deployment: check the "
+                        f"S3 responded with {status} {reason}. This is a fault of the deployment: check the "
                         "function's role, the bucket policy and the key, and that the bucket still "
                         "belongs to the account of the stack, then deploy again."
                     ) from error

@@ -85,7 +85,7 @@ def acquire_or_read(work: Work, info: LockInfo, freeze: Freeze | None) -> LockId
             return lock
         held.lift(store, name, lock)
         lifted = lock.freeze.id
-    raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")
+    raise OutcomeUnknown("Other requests kept acquiring and releasing the lock. A retry is safe.")
 
 
 def _id(freeze: Freeze | None) -> str | None:

@@ -322,7 +322,7 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
         raise InvalidState("The state's 'serial' must be an integer from 0 to 2^64-1.")
     lineage = document.get("lineage", "")
     if not isinstance(lineage, str):
-        raise InvalidState("The state's 'lineage' must be text.")
+        raise InvalidState("The state's 'lineage' must be a string.")
     if not _is_lineage(lineage):
         raise InvalidState(
             f"The state's 'lineage' must be Unicode text of at most {object_metadata.VALUE_LIMIT} bytes, "

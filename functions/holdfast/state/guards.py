@@ -212,10 +212,10 @@ def last_acknowledged(current: CurrentState | None, lock: HeldLock | None) -> Su
 def _lock_lost(lock_id: str | None) -> LockLost:
     if lock_id is None:
         return LockLost(
-            "Another client locked the state while this unlocked write was in progress, so this write does "
-            "not count. Wait until that lock is released, then pull the state and run the command again."
+            "Another client locked the state while this unlocked write was in progress, so this write was "
+            "not accepted. Wait until that lock is released, then pull the state and run the command again."
         )
     return LockLost(
-        f"The lock {lock_id} is no longer held: it was released or force-unlocked. This write does not "
-        "count. Keep errored.tfstate, pull the current state, compare, then push or apply again."
+        f"The lock {lock_id} is no longer held: it was released or force-unlocked. This write was not "
+        "accepted. Keep errored.tfstate, pull the current state, compare, then push or apply again."
     )

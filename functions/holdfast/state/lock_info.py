@@ -164,7 +164,7 @@ def parse(body: bytes) -> LockInfo:
     if any(isinstance(value, dict | list) or value in _INFINITE for value in document.values()):
         raise _not_plain()
     if not _has_id(document):
-        raise InvalidLockInfo("The lock info has no ID; send a JSON object with a text in 'ID'.")
+        raise InvalidLockInfo("The lock info has no ID; send a JSON object with a string in 'ID'.")
     if not object_metadata.fits(document["ID"]):
         raise InvalidLockInfo(
             f"The ID of the lock info is longer than {object_metadata.VALUE_LIMIT} bytes, percent-encoded."

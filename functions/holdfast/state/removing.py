@@ -126,7 +126,8 @@ def break_exactly(work: Work, lock_id: str, version_id: str) -> ForceUnlocked:
 def next_holder(gone: str, lock: HeldLock, logged: Mapping[str, Any] | None = None) -> LockNotMatched:
     """Return the error for a request whose lock is gone, while somebody holds another lock."""
     return LockNotMatched(
-        f"{gone}, and {lock.described} has since locked the state, lock ID {lock.info.id}. That lock stays.",
+        f"{gone}, and {lock.described} has since locked the state, lock ID {lock.info.id}. That lock was "
+        "not removed.",
         logged,
     )
 

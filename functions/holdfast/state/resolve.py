@@ -167,8 +167,8 @@ def _look_at_newest(search: _Search, newest: Version | None) -> None:
         search.current = _match(newest)
         if search.reference.means is Word.DELETED and newest.metadata.get("operation") != _UNDELETE:
             raise NoSuchVersion(
-                f"The state {search.name} is not deleted: its version {newest.entry.id} is current, and "
-                "stays. To go back to an earlier version, use 'holdfast state restore'."
+                f"The state {search.name} is not deleted: its version {newest.entry.id} is current, and was "
+                "not changed. To go back to an earlier version, use 'holdfast state restore'."
             )
     elif search.reference.means is Word.PREVIOUS:
         raise NoSuchVersion(

@@ -275,7 +275,7 @@ def _key(index: object) -> tuple[int, int, str]:
             return 2, 0, index
         case Number() if (position := index.as_index()) is not None:
             return 1, position, ""
-    raise InvalidState("It has an instance whose 'index_key' is neither a text nor a whole number.")
+    raise InvalidState("It has an instance whose 'index_key' is neither a string nor a whole number.")
 
 
 def _output(output: object) -> Output:
@@ -307,5 +307,5 @@ def _optional(members: Mapping[str, Any], name: str, kind: type[_T]) -> _T | Non
     """Return a member, or None if it is missing or null; raise `InvalidState` for another type."""
     value = members.get(name)
     if value is not None and not isinstance(value, kind):
-        raise InvalidState(f"The '{name}' of a resource is of a wrong type.")
+        raise InvalidState(f"The '{name}' of a resource has the wrong type.")
     return value

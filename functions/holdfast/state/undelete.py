@@ -134,8 +134,8 @@ def _newest(work: Work, marker: str) -> HistoryEntry:
 
 def _is_current(name: StateName, version_id: str) -> BaseChanged:
     return BaseChanged(
-        f"The state '{name}' is not deleted: its version {version_id} is current, and stays. To go back to "
-        "an earlier version, use 'holdfast state restore'."
+        f"The state '{name}' is not deleted: its version {version_id} is current, and was not changed. To "
+        "go back to an earlier version, use 'holdfast state restore'."
     )
 
 

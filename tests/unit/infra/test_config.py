@@ -67,8 +67,8 @@ def test_an_account_is_in_one_partition(tmp_path: Path) -> None:
     teams = {"a": "eu-central-1", "b": "us-east-1", "c": "cn-north-1"}
     text = "".join(f'[teams.{name}]\n{account}\nregion = "{region}"\n' for name, region in teams.items())
     assert wrong(tmp_path, text) == (
-        "the teams 'a' and 'c' have the account 123456789012 in eu-central-1 and cn-north-1, but an account "
-        "belongs to one partition of AWS; write the account of each"
+        "Teams a and c use account 123456789012 in regions eu-central-1 and cn-north-1, which are in "
+        "different AWS partitions. Set each team's own account."
     )
     assert load_teams(write(tmp_path, text.replace("cn-north-1", "eu-west-1")))
 
@@ -194,7 +194,7 @@ def test_a_replica_is_in_another_region_of_the_same_partition(
     assert line == f"team 'a': {message}"
 
 
-NAME = "write a name of 1 to 25 lower-case letters, digits and '-', with a letter first"
+NAME = "the name must be 1 to 25 lower-case letters, digits and '-', with a letter first"
 LATER = f"a release after Holdfast {__version__} may know it"
 TABLES = f"write everything in tables [teams.<name>]; {LATER}"
 NO_TEAM = "names no team; write a table [teams.<name>] for each"
@@ -227,8 +227,8 @@ NO_TEAM = "names no team; write a table [teams.<name>] for each"
         ),
         (
             '[teams.a]\nretention = { mode = "governance", days = 30 }\nhistory = { days = 29 }',
-            "team 'a': history.days = 29 is below retention.days = 30, and S3 removes nothing "
-            "that is retained; write history.days = 30 or more",
+            "team 'a': history.days = 29 is below retention.days = 30, and S3 does not remove retained "
+            "versions; write history.days = 30 or more",
         ),
         (
             "[teams.a]\nmemory.cloud = 527",
@@ -315,7 +315,8 @@ LOG_RETENTION = (
     "365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653"
 )
 TAG_NAME = (
-    '1 to 128 letters, digits, spaces and . : / = + - @ _, without "aws:" in front, and not "holdfast:team"'
+    '1 to 128 letters, digits, spaces and . : / = + - @ _, which must not start with "aws:" and must not '
+    'be "holdfast:team"'
 )
 TAG_VALUE = "1 to 256 letters, digits, spaces and . : / = + - @ _ in quotes"
 
@@ -373,7 +374,7 @@ def unknown(setting: str, instead: str) -> str:
         ),
         (
             'previous_keys = ["kms"]',
-            'previous_keys has "kms", which is already the key; write other keys, or leave it out',
+            'previous_keys has "kms", which is already the key; write other keys, or remove previous_keys',
         ),
         *(
             (
@@ -385,8 +386,8 @@ def unknown(setting: str, instead: str) -> str:
         ),
         (
             f'key = "{KEY}"\nkey_administrators = ["arn:aws:iam::123456789012:role/security"]',
-            "key_administrators is for the stack's own key, which the team does not have; leave it out, or "
-            'write key = "kms"',
+            "key_administrators is for the stack's own key, which the team does not have; remove "
+            'key_administrators, or write key = "kms"',
         ),
         not_allowed("access_logs.bucket", '"Acme-Logs"', '"acme-logs"'),
         *(
@@ -510,7 +511,7 @@ def test_a_setting_that_is_gone_is_refused_with_what_to_do_instead(
     tmp_path: Path, setting: str, value: str
 ) -> None:
     line = wrong(tmp_path, f"[teams.a]\n[teams.b]\n{setting} = {value}")
-    assert line == f"team 'b': the setting {setting} is gone: {GONE[setting]}"
+    assert line == f"team 'b': the setting {setting} was removed: {GONE[setting]}"
     assert setting not in settings_of(Team)
 
 

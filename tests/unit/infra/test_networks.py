@@ -41,7 +41,7 @@ def read(folder: Path, networks: str) -> tuple[str, ...]:
         ),
         ('["1.2.3.4/40"]', "networks: '1.2.3.4/40' is not a network; write one as in 203.0.113.0/24"),
         ('["203.0.113.5/24"]', "networks: '203.0.113.5/24' is not the address of a whole network; write"),
-        ('["10.0.0.0/8", "10.1.0.0/16"]', "networks: 10.0.0.0/8 includes 10.1.0.0/16; leave 10.1.0.0/16 out"),
+        ('["10.0.0.0/8", "10.1.0.0/16"]', "networks: 10.0.0.0/8 includes 10.1.0.0/16; remove 10.1.0.0/16"),
         (
             '["2001:db8::/32", "2001:db9::/32"]',
             "team 'a': networks: 2001:db8::/32, 2001:db9::/32 would refuse every caller, because requests "

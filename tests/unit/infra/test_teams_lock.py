@@ -138,7 +138,7 @@ def test_each_name_that_a_team_can_have_got_is_named(tmp_path: Path) -> None:
 def test_a_removed_team_is_stopped_until_its_entry_is_removed_too(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS, ELSEWHERE)
     assert stopped(tmp_path, ELSEWHERE) == (
-        f"team 'payments' is recorded and is not among the teams any more; {or_let_it_go(tmp_path)}"
+        f"team 'payments' is recorded and is not in the teams file any more; {or_let_it_go(tmp_path)}"
     )
     path = tmp_path / "teams.lock"
     path.write_text(path.read_text().partition("[teams.payments]")[0])
@@ -149,7 +149,7 @@ def test_a_removed_team_is_stopped_until_its_entry_is_removed_too(tmp_path: Path
 
 def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS)
-    assert "is not among the teams any more" in stopped(tmp_path, ELSEWHERE)
+    assert "is not in the teams file any more" in stopped(tmp_path, ELSEWHERE)
 
 
 @pytest.mark.parametrize(

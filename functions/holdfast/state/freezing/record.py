@@ -120,7 +120,7 @@ def entries(stored: Object | None) -> Sequence[PatternFreeze]:
 
 def _check_schema(document: Mapping[str, Any]) -> None:
     if document["schema"] != _SCHEMA:
-        raise ValueError("is of a later version")
+        raise ValueError("was written by a later version")
 
 
 def _entry(document: Mapping[str, Any], stored: datetime) -> PatternFreeze:
@@ -129,7 +129,7 @@ def _entry(document: Mapping[str, Any], stored: datetime) -> PatternFreeze:
     )
     texts = [*(document[name] for name in ("pattern", "id", "reason", "by")), document.get("owner", "")]
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("has a value that is not text")
+        raise ValueError("has a value that is not a string")
     pattern, freeze_id, reason, by, owner = texts
     freeze = Freeze(freeze_id, reason, until)
     return PatternFreeze(check_pattern(pattern), freeze, by, since or stored, owner)

@@ -63,12 +63,13 @@ def unfreeze(work: Work, freeze_id: str) -> HeldFreeze | None:
         return None
     if not isinstance(lock, HeldFreeze):
         raise NotFrozen(
-            f"The state is not frozen. Its lock is held by {lock.described}, lock ID {lock.info.id}; it "
-            "stays."
+            f"The state is not frozen. Its lock is held by {lock.described}, lock ID {lock.info.id}. That "
+            "lock was not removed."
         )
     if lock.freeze.id != freeze_id:
         raise LockNotMatched(
-            f"Another command froze the state, not the named one: {lock.freeze.reason}. That freeze stays."
+            f"Another command froze the state, not the named one: {lock.freeze.reason}. That freeze was not "
+            "lifted."
         )
     try:
         held.lift(work.store, work.name, lock)
