@@ -137,7 +137,9 @@ class _FaultError(HoldfastError):
     code = "fault"
 
     def __init__(self, request_id: str) -> None:
-        super().__init__(f"A fault in Holdfast. The function's log says where, under the ID {request_id}.")
+        super().__init__(
+            f"This is a fault in Holdfast. The function's log has the details under the ID {request_id}."
+        )
 
 
 def _who_and_what(request: Request) -> dict[str, Any]:

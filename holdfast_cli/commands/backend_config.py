@@ -53,7 +53,9 @@ The workspace is the rest, with ':' instead of '/'.""",
             help="print a terraform_remote_state data source, for configurations that read its outputs",
         ),
         option("--cloud", action="store_true", help="print a cloud block, for a state whose name has a '/'"),
-        option("--remote", action="store_true", help='the same as the older backend "remote"'),
+        option(
+            "--remote", action="store_true", help='print the same as a block of the older backend "remote"'
+        ),
     ),
     option(
         "--tags",

@@ -75,7 +75,7 @@ as done. Needs the role maintainer.""",
         "--until",
         type=rules.when,
         metavar="WHEN",
-        help=f"when it ends: {arguments.FROM_NOW}; default: never",
+        help=f"when the freeze ends: {arguments.FROM_NOW}; default: never",
     ),
     option(
         "--wait",

@@ -32,7 +32,7 @@ COMMAND = Command(
 )
 
 
-_ID: Final = option("id", type=rules.token_id, metavar="ID", help="the token's ID, its user name")
+_ID: Final = option("id", type=rules.token_id, metavar="ID", help="the token's ID, which is its user name")
 
 
 def _expires_option(default: str) -> Option:
@@ -40,7 +40,7 @@ def _expires_option(default: str) -> Option:
         "--expires",
         type=rules.expiry,
         metavar="WHEN",
-        help=f"when it expires: {arguments.FROM_NOW}, or never; {default}",
+        help=f"when the token expires: {arguments.FROM_NOW}, or never; {default}",
     )
 
 

@@ -164,7 +164,8 @@ def _copied_under_lock(
     text = ""
     if tags and not run.place.tag(name, tags):
         text = (
-            f"{state}: its tags are left out, because {name} has only one segment, so it is not a workspace."
+            f"{state}: its tags are not imported, because {name} has only one segment, so it is not a "
+            "workspace."
         )
     run.journal.note(_imported(state, name, version, old))
     return Outcome(state, name.value, word, text)

@@ -114,7 +114,7 @@ ROUTES: Final = (
     ApiRoute("/sessions/aws", "sessions", "iam", _as_many),
     # Terraform would take the gateway's own 404 for a missing state, and create every resource again.
     ApiRoute("$default", "backend", "token", _few),
-    ApiRoute("/health", "health", None, _few, "It returns only the version of the code."),
+    ApiRoute("/health", "health", None, _few, "The route returns only the version of the code."),
     ApiRoute(
         "/.well-known/terraform.json",
         "health",
@@ -122,8 +122,8 @@ ROUTES: Final = (
         _as_many,
         "Clients ask where the API is before they have a token.",
     ),
-    ApiRoute("/app/settings/tokens", "health", None, _few, "It tells people how to get a token."),
-    ApiRoute("/console", "console", None, _few, "It redirects to the console."),
+    ApiRoute("/app/settings/tokens", "health", None, _few, "The page tells people how to get a token."),
+    ApiRoute("/console", "console", None, _few, "The route redirects to the console."),
     # It also has `/console/`: API Gateway refuses a route that ends with a slash.
     ApiRoute("/console/{path+}", "console", None, _of_a_page, "The console asks its user for credentials."),
 )
