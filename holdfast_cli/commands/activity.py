@@ -95,7 +95,7 @@ cause, unless --event names them.""",
     ),
     arguments.API,
     arguments.LONG,
-    arguments.as_json("print one JSON array; with --follow, print one JSON object per line"),
+    arguments.as_json("one JSON array; with --follow one JSON object per line"),
 )
 def _run(args: argparse.Namespace) -> None:
     activity = _Activity(sign_in(args), args.follow, args.all or args.event is not None)

@@ -185,7 +185,7 @@ for the local AWS: `set -a; . .local/aws.env; set +a`.""",
     renamed("--state", "the argument STATE"),
     arguments.TEAM,
     arguments.LONG,
-    arguments.as_json("print one JSON object per line"),
+    arguments.as_json("one JSON object per line"),
 )
 def _run(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import audit, stack

@@ -56,7 +56,7 @@ address is not known; for the local AWS:
     ),
     arguments.PROFILE,
     arguments.REGION,
-    arguments.as_json("print one JSON object, at the end"),
+    arguments.as_json("one JSON object, at the end"),
 )
 def _run(args: argparse.Namespace) -> None:
     if args.account and args.state is not None:

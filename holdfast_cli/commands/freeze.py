@@ -90,7 +90,7 @@ as done. Needs the role maintainer.""",
     ),
     option("--yes", action="store_true", help="do not ask for confirmation if all states would be frozen"),
     arguments.API,
-    arguments.as_json("print one JSON array, with an object for each state, and at last one for the pattern"),
+    arguments.as_json("one JSON array, with an object for each state, and at last one for the pattern"),
 )
 def _freeze(args: argparse.Namespace) -> None:
     import secrets
@@ -249,7 +249,7 @@ maintainer.""",
     _STATES,
     option("--yes", action="store_true", help="do not ask for confirmation if all states would be unfrozen"),
     arguments.API,
-    arguments.as_json("print one JSON array, with an object for each state, and at last one for the pattern"),
+    arguments.as_json("one JSON array, with an object for each state, and at last one for the pattern"),
 )
 def _unfreeze(args: argparse.Namespace) -> None:
     from holdfast.api import v1

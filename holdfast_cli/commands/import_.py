@@ -207,7 +207,7 @@ def _step(
             _PLAN,
             *more,
             arguments.API,
-            arguments.as_json("print one JSON array, with an object for each state"),
+            arguments.as_json("one JSON array, with an object for each state"),
         )
         COMMAND.add(name, short, description, examples, *options)(run)
 

@@ -61,7 +61,7 @@ frozen patterns that your scope covers completely.""",
     ),
     arguments.API,
     arguments.LONG,
-    arguments.as_json("print one JSON array, where a frozen pattern has `pattern` and no `name`"),
+    arguments.as_json("one JSON array, where a frozen pattern has `pattern` and no `name`"),
 )
 def _list(args: argparse.Namespace) -> None:
     from holdfast.api import v1

@@ -40,7 +40,7 @@ else of the only stack. Finding a stack needs AWS credentials; for the local AWS
 """,
     arguments.sign_in(DEFAULT_SECONDS),
     arguments.ADDRESS_OR_TEAM,
-    arguments.as_json("print one JSON object, not exports"),
+    arguments.as_json("one JSON object, not exports"),
 )
 def _run(args: argparse.Namespace) -> None:
     chosen, address = own_sessions.resolve(args)

@@ -112,7 +112,7 @@ def _version(name: str, metavar: str, default: str) -> Option:
     ),
     arguments.API,
     arguments.LONG,
-    arguments.as_json("print one JSON array"),
+    arguments.as_json("one JSON array"),
 )
 def _list(args: argparse.Namespace) -> None:
     from holdfast.api import v1
@@ -320,7 +320,7 @@ Needs the role reader or auditor.""",
     ),
     arguments.API,
     arguments.LONG,
-    arguments.as_json("print one JSON array"),
+    arguments.as_json("one JSON array"),
 )
 def _history(args: argparse.Namespace) -> None:
     from holdfast.api import v1
@@ -493,7 +493,7 @@ reader; with the role outputs, it prints only the outputs.
     ),
     option("--output", type=Path, metavar="FILE", help="a new file, which only its owner can read"),
     arguments.API,
-    arguments.as_json("print one JSON object about what was written; needs --output"),
+    arguments.as_json("one JSON object about what was written; needs --output"),
 )
 def _get(args: argparse.Namespace) -> None:
     if args.json and args.output is None:

@@ -91,7 +91,7 @@ above all in states that an older client wrote.
         help="with ADDRESS: in which version; default: the current one",
     ),
     arguments.API,
-    arguments.as_json("print one JSON array; with ADDRESS, print one JSON object"),
+    arguments.as_json("one JSON array; with ADDRESS, print one JSON object"),
 )
 def _resources(args: argparse.Namespace) -> None:
     if args.resource is None and (args.show_values or args.version):

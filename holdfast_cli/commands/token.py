@@ -112,7 +112,7 @@ List the valid access tokens. The list has no secrets.
     option("--all", action="store_true", help="also list expired and revoked tokens"),
     arguments.TEAM,
     arguments.LONG,
-    arguments.as_json("print one JSON array"),
+    arguments.as_json("one JSON array"),
 )
 def _list(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import stack, tokens

@@ -157,7 +157,7 @@ List the trust records.
   holdfast trust list --team payments --json
 """,
     arguments.TEAM,
-    arguments.as_json("print one JSON array"),
+    arguments.as_json("one JSON array"),
 )
 def _list(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import stack, trust_records

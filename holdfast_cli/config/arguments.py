@@ -113,7 +113,7 @@ Needs AWS credentials that may {access} the
 team's bucket; for the local AWS: `set -a; . .local/aws.env; set +a`."""
 
 
-def as_json(what: str = "print one JSON object") -> Option:
+def as_json(what: str = "one JSON object") -> Option:
     """Return the option --json."""
     return option("--json", action="store_true", help=f"print {what}")
 
