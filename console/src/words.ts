@@ -177,7 +177,7 @@ export function frozenPattern(
   frozen: number,
   left: readonly string[],
 ): string {
-  const { by, owner, reason } = placed ?? { by: "somebody", owner: null, reason: "" };
+  const { by, owner, reason } = placed ?? { by: "another user", owner: null, reason: "" };
   const isOurs = !placed || placed.id === id;
   const done = isOurs
     ? `${pattern} is frozen, with ${counted(frozen, "state")}.`

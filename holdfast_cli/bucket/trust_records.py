@@ -99,7 +99,7 @@ def update(
             if made and there == made[-1][1]:
                 return None  # an attempt without a response took effect
             if made and there != made[-1][0]:
-                who = there.updated_by or "Somebody else"
+                who = there.updated_by or "Another operator"
                 raise CommandError(
                     f"{who} updated the trust record {name} at the same time: look at it with `holdfast "
                     "trust list`, then run the command again if it still has to be changed."

@@ -148,7 +148,7 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
     for event in form.read(v1.Activity, response.json()).events:
         if version and event.get("version_id") == version and event.get("event") == Event.STATE_DELETED:
             principal, owner = (form.text(event.get(member)) for member in ("principal", "owner"))
-            return f" by {output.plain(named(principal or 'somebody', owner))}"
+            return f" by {output.plain(named(principal or 'an unknown user', owner))}"
     return " (the audit trail does not say by whom)"
 
 

@@ -146,10 +146,10 @@ def holder_of(body: bytes) -> LockInfo | None:
 
 def refusal(state: str, holder: LockInfo | None) -> LockedThereError:
     """Return the error about a lock of somebody else."""
-    who = "somebody unknown"
+    who = "an unknown client"
     if holder is not None:
         shown = (holder.text or holder.operation, holder.id and f"lock ID {holder.id}")
-        who = plain(f"{holder.who or 'somebody'} ({'; '.join(filter(None, shown))})")
+        who = plain(f"{holder.who or 'a client'} ({'; '.join(filter(None, shown))})")
     return LockedThereError(
         f"{state} is locked in the source by {who}; run the command again when that lock is released."
     )

@@ -505,7 +505,11 @@ def said(document: object) -> Reply:
 MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
     "deleted": ([said(DELETED), said(EVENTS)], "problem", "at 2026-11-20 12:00:00 UTC by token:ada: a plan"),
     "by another program": ([said(DELETED), said({"events": []})], "problem", "does not say by whom"),
-    "by nobody that is told": ([said(DELETED), said(NOBODY)], "problem", "12:00:00 UTC by somebody: a plan"),
+    "by nobody that is told": (
+        [said(DELETED), said(NOBODY)],
+        "problem",
+        "12:00:00 UTC by an unknown user: a plan",
+    ),
     "for a writer": ([said(DELETED), READER], "problem", "the role maintainer sees by whom"),
     "never there": ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
     "an older stack": ([Reply(404, b"{}")], "note", "404"),

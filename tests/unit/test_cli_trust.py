@@ -317,7 +317,7 @@ def test_an_update_that_changes_nothing_says_so_and_writes_nothing(aws: Aws) -> 
     assert aws.records("payments") == before
 
 
-@pytest.mark.parametrize(("is_lost", "by", "named"), [(False, "bob", "bob"), (True, "", "Somebody else")])
+@pytest.mark.parametrize(("is_lost", "by", "named"), [(False, "bob", "bob"), (True, "", "Another operator")])
 def test_an_update_is_not_made_again_over_another_update_of_the_record(
     aws: Aws, is_lost: bool, by: str, named: str
 ) -> None:

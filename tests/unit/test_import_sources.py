@@ -130,7 +130,7 @@ def test_a_lock_at_an_address_is_held_and_released_by_its_own_document(backend: 
     assert not backend.locks
     source.unlock(address, lock())
     backend.locks = {"/prod/lock": b"nobody knows"}
-    with pytest.raises(LockedThereError, match="somebody unknown"):
+    with pytest.raises(LockedThereError, match="an unknown client"):
         source.lock(address, lock())
 
 
