@@ -48,5 +48,7 @@ def test_a_team_writes_under_its_own_key_and_reads_what_is_under_the_previous_on
     finally:
         watched.s3.delete_object(Bucket=watched.bucket, Key=StateName(stranger).state_key)
     assert found == {
-        "keys.objects": [f"The functions may not use the key {foreign} of {StateName(stranger).state_key}."]
+        "keys.objects": [
+            f"The functions may not use the key {foreign}, which encrypts {StateName(stranger).state_key}."
+        ]
     }

@@ -245,7 +245,7 @@ def walk_deploying(front_door: FrontDoor, installed: Path, folder: Path, documen
     bootstrapped. `npx aws-cdk@<version>` runs the same version from the clone, for the local AWS.
     """
     deployment = _walk_deployment(document, heading, front_door, installed, folder)
-    written = {path.name for path in deployment.iterdir() if path.name != "network"}
+    written = {path.name for path in deployment.iterdir() if path.name != "app"}
     assert written == {"requirements.txt", "cdk.json", "teams.toml", ".gitignore", ".holdfast", "cdk.out"}
 
 
