@@ -280,12 +280,14 @@ function Sizes({ name }: { name: string }) {
     const dots = points(sizes, 320, 64);
     return (
       <>
-        <svg class="plot" viewBox="0 0 320 64" role="img" aria-label={words}>
-          <polyline points={dots.join(" ")} />
-          {dots.map(([x, y]) => (
-            <circle key={x} cx={x} cy={y} r="2.5" />
-          ))}
-        </svg>
+        {dots.length > 2 && (
+          <svg class="plot" viewBox="0 0 320 64" role="img" aria-label={words}>
+            <polyline points={dots.join(" ")} />
+            {dots.map(([x, y]) => (
+              <circle key={x} cx={x} cy={y} r="2.5" />
+            ))}
+          </svg>
+        )}
         <small>{words}</small>
       </>
     );

@@ -196,13 +196,27 @@ def test_a_state_shows_what_it_holds_and_no_sensitive_value(new_console: NewCons
     console.link("network/prod").click()
     console.shows('terraform_data.subnet["a"]', "cidr", "Ada", "token:")
     expect(console.page.locator(".summary")).not_to_contain_text("token:")
-    expect(console.page.get_by_role("img", name=re.compile("version"))).to_be_visible()
+    console.shows("versions: from")
     assert "10.1.0.0/16" not in console.page.content()
 
     console.page.get_by_label("Show values").check()
 
     console.shows("10.1.0.0/16", "(sensitive)")
     assert "never-on-a-page" not in console.page.content()
+
+
+def test_a_plot_of_sizes_has_three_versions_or_more(
+    strict: Team, state: str, new_console: NewConsole
+) -> None:
+    strict.write(state, documents.state(1))
+    console = new_console("reader", f"#/states/{state}")
+    console.shows("One version of")
+    expect(console.page.locator(".plot")).to_have_count(0)
+    strict.write(state, documents.state(2), documents.state(3))
+    console.link("History").click()
+    console.link("Now").click()
+    console.shows("3 versions: from")
+    expect(console.page.locator(".plot")).to_be_visible()
 
 
 def test_a_name_that_does_not_exist_leads_to_the_nearest_and_to_the_list(new_console: NewConsole) -> None:
