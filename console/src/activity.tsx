@@ -98,11 +98,10 @@ function Events(asked: Asked) {
 
 /** What happened in words; opened also the fields of the event, with its IDs. */
 function Details({ event, events }: { event: Event; events: Event[] }) {
+  const words = told(event, events);
   return (
     <details>
-      <summary>
-        <Name>{told(event, events) || "details"}</Name>
-      </summary>
+      <summary>{words ? <Name>{words}</Name> : <span class="unseen">details</span>}</summary>
       <Facts facts={Object.fromEntries(fields(event))} />
     </details>
   );

@@ -135,12 +135,14 @@ export function told(event: Event, events: readonly Event[]): string {
   const restored = events.find((one) => source && text(one, "version_id") === source);
   const earlier = (restored && text(restored, "serial")) || "";
   const holder = text(event, "held_by") && people(events)(event, "held_by");
+  const by = holder ? ` by ${person(holder)}` : "";
+  const isHeld = /^(locked|frozen)$/.test(error ?? ""); // the refusal's own word says how
   const parts = [
     name === "token.changed" && short(`token:${text(event, "token")}`),
-    error && (name === "request.failed" ? "a fault of Holdfast" : refusalWords(error)),
+    error && (name === "request.failed" ? "a fault of Holdfast" : refusalWords(error)) + (isHeld ? by : ""),
     operation && !source && (s3Words(operation) || inSentence(operation)),
-    holder && `held by ${person(holder)}`,
-    source && `restored from ${earlier ? `serial ${earlier}` : "an earlier version"}`,
+    by && !isHeld && (/frozen$/.test(name ?? "") ? "frozen" : "held") + by,
+    earlier && name !== "state.undeleted" && `restored from serial ${earlier}`,
     !source && serial && `serial ${before && before !== serial ? `${before} → ` : ""}${serial}`,
   ];
   const why = reason && name?.startsWith("sign_in.") ? refusalWords(reason) : reason;

@@ -54,7 +54,15 @@ test("An event is told in words, and its IDs are not among them", () => {
   is({ event: "state.written", operation: "state-push", serial: 1 }, "push, serial 1");
   const restored = { event: "state.restored", serial_before: 9, serial: 10, reason: "wrong subnets" };
   is({ ...restored, restored_from: "v4" }, "restored from serial 4: wrong subnets");
-  is({ ...restored, restored_from: "v3" }, "restored from an earlier version: wrong subnets");
+  is({ ...restored, restored_from: "v3" }, "wrong subnets");
+  is({ event: "state.undeleted", serial: 5, restored_from: "v4", reason: "still needed" }, "still needed");
+  is({ event: "state.undeleted", serial: 5, restored_from: "v4" }, "");
+  is(
+    { event: "state.unfrozen", freeze: "f1", held_by: "Ada", reason: "the audit is over" },
+    "frozen by Ada: the audit is over",
+  );
+  is({ event: "request.refused", error: "locked", held_by: "Ada" }, "locked by Ada");
+  is({ event: "request.refused", error: "lock_not_matched", held_by: "Ada" }, "lock not matched, held by Ada");
   is({ event: "state.frozen", freeze: "f1", reason: "<b>" }, "<b>");
   is({ event: "lock.acquired", operation: "by ops", ...lock }, '"by ops"');
   is({ event: "request.refused", error: "serial_not_newer", status: 409 }, "serial not newer");
