@@ -88,8 +88,8 @@ export function StatesPage(props: { query: Query }) {
         <Needs states={states.data ?? []} deleted={deleted.data} only={only} choose={(to) => change({ only: to })} />
         <Status>
           {shown.length < all.length && `${shown.length.toLocaleString("en")} of `}
-          {counted(all.length, "state")}
-          {kept.at ? "" : " so far …"}
+          {(wantsDeleted ? deleted : states).data && counted(all.length, wantsDeleted ? "deleted state" : "state")}
+          {states.data && !kept.at && " so far …"}
         </Status>
       </search>
       {wantsDeleted ? (

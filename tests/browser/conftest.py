@@ -5,6 +5,7 @@ Without Chromium the tests are skipped: they count as not run.
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -188,7 +189,7 @@ class Console:
         """The names in the list of states."""
         return self.page.locator("tbody").get_by_role("link")
 
-    def shows(self, *texts: str) -> None:
+    def shows(self, *texts: str | re.Pattern[str]) -> None:
         """Wait until the page shows some texts."""
         for text in texts:
             expect(self.page.get_by_text(text).filter(visible=True).first).to_be_visible()

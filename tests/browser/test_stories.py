@@ -36,6 +36,15 @@ def wait_for_address(console: Console, pattern: str) -> str:
     return console.page.url
 
 
+def test_a_list_that_was_refused_counts_nothing(new_console: NewConsole) -> None:
+    console = new_console(None)
+    console.page.route("**/manage/v1/states?**", lambda route: route.fulfill(status=429))
+    console.page.route("**/manage/v1/states", lambda route: route.fulfill(status=429))
+    console.sign_in(console.team.token("reader"))
+    expect(console.page.get_by_role("alert")).to_contain_text("Too many requests")
+    expect(console.page.locator("search").get_by_role("status")).to_have_text("")
+
+
 def test_groups_fold_and_what_needs_somebody_is_shown_alone(
     strict: Team, state: str, new_console: NewConsole
 ) -> None:
@@ -61,6 +70,7 @@ def test_groups_fold_and_what_needs_somebody_is_shown_alone(
     expect(console.link(state)).to_be_visible()
     expect(console.link("shop/cart")).to_have_count(0)
     expect(console.button("Deleted")).to_be_visible()
+    console.shows(re.compile(r"^\d+ deleted states?$"))
     expect(console.button("Last write")).to_have_count(0)
     console.page.get_by_role("button", name="deleted").first.click()
     expect(console.link("shop/cart")).to_be_visible()
