@@ -101,7 +101,7 @@ function Gone({ item: { name, modified, lock }, ask }: Asks & { item: Item }) {
 }
 
 function Now({ state, ask }: Asks & { state: State }) {
-  const { name, version, encrypted, lock } = state;
+  const { name, version, encrypted, lock, resources: total } = state;
   const part = (title: string, action: Action, children: ComponentChildren) => (
     <section>
       <h2>{title}</h2>
@@ -131,7 +131,7 @@ function Now({ state, ask }: Asks & { state: State }) {
         </Empty>
       )}
       {version && !encrypted && part("Outputs", "read_outputs", <Outputs key={version} name={name} />)}
-      {version && !encrypted && part("Resources", "read", <Resources key={version} name={name} />)}
+      {version && !encrypted && part("Resources", "read", <Resources key={version} {...{ name, total }} />)}
     </>
   );
 }
@@ -329,16 +329,18 @@ function Outputs({ name }: { name: string }) {
   return <Shown of={outputs} what="outputs" show={table} />;
 }
 
-function Resources({ name }: { name: string }) {
+function Resources({ name, total }: { name: string; total: State["resources"] }) {
   const pages = usePages<Schemas["ResourcePage"]>((cursor, signal) => get(`resources/${name}`, { cursor }, signal));
   const tree = (read: Schemas["ResourcePage"][]) => {
     const all = read.flatMap(({ resources }) => resources);
     const managed = all.filter(({ mode }) => mode === "managed").length;
     const kinds = { resource: managed, "data source": all.length - managed };
     const counts = Object.entries(kinds).flatMap(([kind, many]) => (many ? counted(many, kind) : []));
+    const words = counts.join(" · ") || "No resources";
+    const whole = total && `${all.length.toLocaleString("en")} of ${(total.managed + total.data).toLocaleString("en")}`;
     return (
       <>
-        <Status>{(counts.join(" · ") || "No resources") + (pages.hasMore ? " so far" : "")}</Status>
+        <Status>{pages.hasMore ? (whole ?? `${words} so far`) : words}</Status>
         {grouped(all).map(({ module, count, types }) => (
           <Branch key={module} name={module || "Root module"} notes={[count]} open={!module}>
             {types.map(({ type, providers, resources }) => (

@@ -3,7 +3,7 @@
 import json
 import re
 
-from playwright.sync_api import Request, expect
+from playwright.sync_api import Request, Route, expect
 
 from holdfast import names
 from holdfast.access import Grant, Role
@@ -227,6 +227,24 @@ def test_a_plot_of_sizes_has_three_versions_or_more(
     console.link("Now").click()
     console.shows("3 versions: from")
     expect(console.page.locator(".plot")).to_be_visible()
+
+
+def test_resources_that_are_not_shown_yet_count(new_console: NewConsole) -> None:
+    console = new_console("reader")
+
+    def first_page(route: Route) -> None:
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"next": "2"})
+
+    console.page.route("**/manage/v1/resources/**", first_page)
+    console.page.route(
+        "**/manage/v1/states/network/prod",
+        lambda route: route.fulfill(
+            json=route.fetch().json() | {"resources": {"managed": 1_690, "data": 10, "outputs": 2}}
+        ),
+    )
+    console.open("#/states/network/prod")
+    console.shows("3 of 1,700")
 
 
 def test_a_name_that_does_not_exist_leads_to_the_nearest_and_to_the_list(new_console: NewConsole) -> None:
