@@ -168,9 +168,11 @@ function States({ rows, fold, areDeleted, ...sorting }: Listing) {
   const end = tops.at(-1) ?? 0;
   const first = isPrinted ? 0 : Math.max(0, from - MARGIN);
   const last = isPrinted ? rows.length : Math.min(rows.length, to + MARGIN);
+  const isLocked = rows.some((row) => "state" in row && row.state.lock);
+  const empty = areDeleted ? (isLocked ? " gone" : " gone unlocked") : "";
   const writerOf = useWriters(rows.slice(from, to).flatMap((row) => ("state" in row ? row.state : [])));
   return (
-    <table ref={table} class="states" aria-rowcount={rows.length + 1} onKeyDown={move}>
+    <table ref={table} class={`states${empty}`} aria-rowcount={rows.length + 1} onKeyDown={move}>
       <thead>
         <tr aria-rowindex={1}>
           <Sort of="name" {...sorting}>

@@ -72,6 +72,8 @@ def test_groups_fold_and_what_needs_somebody_is_shown_alone(
     expect(console.button("Deleted")).to_be_visible()
     console.shows(re.compile(r"^\d+ deleted states?$"))
     expect(console.button("Last write")).to_have_count(0)
+    heads = console.page.get_by_role("columnheader").filter(visible=True)
+    expect(heads).to_have_text(["State", "Deleted"])
     console.page.get_by_role("button", name="deleted").first.click()
     expect(console.link("shop/cart")).to_be_visible()
 
