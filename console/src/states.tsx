@@ -227,6 +227,7 @@ function StateRow({ state, inGroup, index, writer }: Listed) {
   const prefix = inGroup ? groupOf(name) : "";
   const modified = at ? deleted ? <>deleted {at}</> : at : <span class="faint">never written</span>;
   const size = <Size bytes={state.size} />;
+  const isWritten = state.modified !== null && !deleted;
   return (
     <tr class={inGroup ? "state in-group" : "state"} aria-rowindex={index}>
       <td class="name" title={name}>
@@ -238,6 +239,7 @@ function StateRow({ state, inGroup, index, writer }: Listed) {
           <span class="whole">
             {modified} {state.size !== null && !lock && ["· ", size]}
           </span>
+          {isWritten && <span class="writer">· {writer}</span>}
           {lock && <LockBadge lock={lock} />}
         </small>
       </td>
@@ -307,7 +309,7 @@ function useWriters(seen: State[]): (state: State) => ComponentChildren {
   const key = (state: State) => `${state.name} ${state.modified}`;
   useEffect(() => {
     const left = seen.filter((state) => state.modified !== null && !state.deleted && !writers.has(key(state)));
-    if (!left.length || !matchMedia("(min-width: 52rem)").matches) return;
+    if (!left.length) return;
     const abort = new AbortController();
     const ask = async () => {
       for (let state = left.shift(); state && !abort.signal.aborted; state = left.shift()) {

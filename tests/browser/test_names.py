@@ -266,6 +266,21 @@ def test_a_narrow_list_shows_its_order_and_who_holds_a_lock(new_console: NewCons
     assert badge.evaluate("badge => badge.scrollWidth <= badge.clientWidth")
 
 
+def test_a_narrow_list_says_who_wrote_and_its_buttons_are_large_enough_for_a_finger(
+    new_console: NewConsole,
+) -> None:
+    console = new_console("reader", "#/?q=network/prod", viewport={"width": 768, "height": 800})
+    row = console.page.get_by_role("row").nth(1)
+    expect(row.locator(".by")).to_have_text("Ada")
+    expect(row.locator(".by")).to_be_visible()
+    console.page.set_viewport_size({"width": 390, "height": 800})
+    expect(row.locator(".writer")).to_have_text("· Ada")
+    expect(row.locator(".writer")).to_be_visible()
+    buttons = console.page.locator("thead button, td.name .age").filter(visible=True)
+    expect(buttons).to_have_count(5)
+    assert [box["height"] for one in buttons.all() if (box := one.bounding_box()) and box["height"] < 24] == []
+
+
 def test_the_fields_of_a_form_are_in_line_on_a_telephone(new_console: NewConsole) -> None:
     for place in ("#/activity", "#/find"):
         console = new_console("auditor" if "activity" in place else "reader", place)
