@@ -236,10 +236,9 @@ function StateRow({ state, inGroup, index, writer }: Listed) {
           {name.slice(prefix.length)}
         </StateLink>
         <small class="narrow">
-          <span class="whole">
-            {modified} {state.size !== null && !lock && ["· ", size]}
-          </span>
+          <span class="whole">{modified}</span>
           {isWritten && <span class="writer">· {writer}</span>}
+          {state.size !== null && !lock && <span class="whole">· {size}</span>}
           {lock && <LockBadge lock={lock} />}
         </small>
       </td>
