@@ -321,7 +321,9 @@ function Outputs({ name }: { name: string }) {
     all.length ? (
       <>
         <ShowValues checked={values} onChange={setValues} />
-        <Table rows={all} name={(output) => output.name} columns={columns} />
+        <div class="outputs">
+          <Table rows={all} name={(output) => output.name} columns={columns} />
+        </div>
       </>
     ) : (
       <p class="faint">The state has no outputs.</p>
