@@ -281,6 +281,23 @@ def test_a_narrow_list_says_who_wrote_and_its_buttons_are_large_enough_for_a_fin
     assert [box["height"] for one in buttons.all() if (box := one.bounding_box()) and box["height"] < 24] == []
 
 
+BOTTOMS = """row => [...row.querySelectorAll("th a, th > span, button.age time, td button")].map(part => {
+  const range = document.createRange();
+  range.selectNodeContents(part);
+  return Math.round(range.getClientRects()[0].bottom);
+})"""
+"""Where the first lines of the texts of a row end."""
+
+
+def test_the_text_of_a_button_is_in_line_with_its_row(new_console: NewConsole) -> None:
+    console = new_console("maintainer", "#/locks")
+    row = console.page.get_by_role("row").filter(has=console.button("Break network/test"))
+    expect(row).to_be_visible()
+    bottoms = row.evaluate(BOTTOMS)
+    assert len(bottoms) >= 3
+    assert max(bottoms) - min(bottoms) <= 1
+
+
 def test_the_fields_of_a_form_are_in_line_on_a_telephone(new_console: NewConsole) -> None:
     for place in ("#/activity", "#/find"):
         console = new_console("auditor" if "activity" in place else "reader", place)
