@@ -139,7 +139,7 @@ export const Size = ({ bytes: count }: { bytes: number | null }) =>
 
 /** Who did something, by name; all that is known of them on hover. */
 export const By = ({ of }: { of: Who }) => (
-  <span title={identity(of)}>
+  <span class="person" title={identity(of)}>
     <Name>{person(of)}</Name>
   </span>
 );

@@ -148,6 +148,30 @@ def test_the_list_and_the_bar_call_a_token_without_an_owner_by_its_first_letters
         assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
 
 
+def test_the_name_of_a_person_stays_on_one_line_of_a_table(
+    strict: Team, state: str, new_console: NewConsole
+) -> None:
+    owner = "the deployment of the payments platform in Frankfurt"
+    for name, token in (
+        (f"{state}/{LONG}", new_token(strict, Grant(Role.WRITER, ("*",)), owner="bea@example.com")),
+        (f"{state}/other", new_token(strict, Grant(Role.WRITER, ("*",)), owner=owner)),
+        (state, nameless(strict)),
+    ):
+        info = documents.lock_info(who="root@ip-10-0-3-117")
+        assert strict.client_with(token).lock(name, info).status == 200
+    console = new_console("maintainer")
+    tall = {}
+    for place in ("#/locks", "#/activity?hours=1"):
+        for width in (768, 1024, 1280):
+            console.page.set_viewport_size({"width": width, "height": 900})
+            console.visit(place, [], "bea@")
+            people = console.page.locator("tbody .person")
+            expect(people.filter(has_text="bea@").first).to_have_attribute("title", re.compile("bea@example"))
+            heights = [box["height"] for one in people.all() if (box := one.bounding_box())]
+            tall[f"{place} {width}"] = [height for height in heights if height > 24]
+    assert {where: found for where, found in tall.items() if found} == {}
+
+
 # --- names of states and resources ----------------------------------------------------------------
 
 
