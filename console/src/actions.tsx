@@ -2,9 +2,10 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { follow, get, type Schemas, send } from "./api";
+import { follow, get, list, type Schemas, send } from "./api";
 import { now } from "./clock";
 import { counted, when } from "./format";
+import { useLoaded } from "./load";
 import { may, useMe } from "./me";
 import { failure, words } from "./problems";
 import { Age, Button, By, Choice, Dialog, entered, Facts, Field, Name, Submit } from "./ui";
@@ -185,6 +186,8 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
   const { id, reason } = lock.freeze ?? { id: "", reason: "" };
   const { name } = shared;
   const done = `${name} is not frozen any more. The reason was: ${reason}.`;
+  const patterns = useLoaded((signal) => list<Schemas["PatternFreeze"]>("freezes", signal), []);
+  const pattern = patterns.data?.find((freeze) => freeze.id === id)?.pattern;
   return (
     <Remove {...shared} title={`Unfreeze ${name}`} verb="Unfreeze" route="freeze" query={{ id }} done={done}>
       <p>
@@ -195,6 +198,15 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
         , by <By of={say.lockedBy(lock)} />, since <Age at={lock.since} end=":" /> <q>{reason}</q>. Then clients may
         change the state again. Other freezes and locks are not changed.
       </p>
+      {pattern && (
+        <p>
+          The pattern{" "}
+          <b>
+            <Name>{pattern}</Name>
+          </b>{" "}
+          stays frozen: no state that matches it can be created.
+        </p>
+      )}
       <Identities of={{ "Frozen by": say.lockedBy(lock) }} />
     </Remove>
   );

@@ -183,6 +183,9 @@ def test_a_maintainer_freezes_a_pattern_and_lifts_it(
     other.shows(f"Needs the role maintainer for {state}/*")
     expect(other.button(f"Unfreeze {state}/*")).to_have_count(0)
 
+    console.button(f"Unfreeze {state}/a").click()
+    expect(console.dialog).to_contain_text(f"The pattern {state}/* stays frozen")
+    console.dialog.get_by_role("button", name="Cancel").click()
     console.button(f"Unfreeze {state}/*").click()
     console.dialog.get_by_role("button", name="Unfreeze").click()
 
