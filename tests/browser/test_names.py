@@ -302,7 +302,9 @@ def test_a_narrow_list_says_who_wrote_and_its_buttons_are_large_enough_for_a_fin
     expect(row.locator(".writer")).to_be_visible()
     buttons = console.page.locator("thead button, td.name .age").filter(visible=True)
     expect(buttons).to_have_count(5)
-    assert [box["height"] for one in buttons.all() if (box := one.bounding_box()) and box["height"] < 24] == []
+    assert [
+        box["height"] for one in buttons.all() if (box := one.bounding_box()) and box["height"] < 24
+    ] == []
 
 
 BOTTOMS = """row => [...row.querySelectorAll("th a, th > span, button.age time, td button")].map(part => {
