@@ -221,7 +221,7 @@ def test_a_state_shows_what_it_holds_and_no_sensitive_value(new_console: NewCons
         console.page.get_by_role("row", name="cidr").locator(cell) for cell in ("td >> nth=1", "th")
     )
     boxes = [box for one in (name, value) if (box := one.bounding_box())]
-    assert boxes[1]["x"] - boxes[0]["x"] < 300, "a value stands beside its name"
+    assert boxes[1]["x"] - boxes[0]["x"] < 300, "a value is beside its name"
     assert "never-on-a-page" not in console.page.content()
 
 
