@@ -158,10 +158,12 @@ def test_the_name_of_a_person_stays_on_one_line_of_a_table(
         (state, nameless(strict)),
     ):
         info = documents.lock_info(who="root@ip-10-0-3-117")
-        assert strict.client_with(token).lock(name, info).status == 200
+        client = strict.client_with(token)
+        assert client.lock(name, info).status == 200
+        assert client.write(name, documents.state(), documents.lock_id(info)).status == 200
     console = new_console("maintainer")
     tall = {}
-    for place in ("#/locks", "#/activity?hours=1"):
+    for place in ("#/locks", "#/activity?hours=1", f"#/?q={state}"):
         for width in (768, 1024, 1280):
             console.page.set_viewport_size({"width": width, "height": 900})
             console.visit(place, [], "bea@")
