@@ -45,6 +45,8 @@ NOT_DETAILS = frozenset(
 
 _LONGEST_DETAIL: Final = 60
 """How many characters of a detail the brief table has."""
+LEAST: Final = {"WHO": 12, "DETAIL": 15}
+"""Column of the brief table whose cells are cut -> how many cells of the terminal it has at least."""
 _TELLING = ("error", "reason", "operation", "trust")
 """The brief table shows the first of these fields that an event has."""
 
@@ -303,9 +305,9 @@ def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Nam
         people.learn(events)
         brief = [[_age(event, now), *_brief(event, people)] for event in events]
         if args.state is None:
-            return output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), brief)
+            return output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), brief, LEAST)
         without_state = [[age, event, who, detail] for age, event, who, _, detail in brief]
-        return output.flowing(("AGE", "EVENT", "WHO", "DETAIL"), without_state)
+        return output.flowing(("AGE", "EVENT", "WHO", "DETAIL"), without_state, LEAST)
     rows = [_cells(event, now) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)

@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import zip_longest
@@ -27,6 +27,8 @@ _GAP = "  "
 """The space between two columns."""
 _FIXED: Final = 2
 """How many columns of `flowing` are as wide as their widest cells."""
+_LINE: Final = 3
+"""What a cell with a line of its own costs in `flowing`; a cut cell costs 1."""
 _WORD = re.compile(r"\(?(?:\bin )?\b\d+ (?:d|h|min|s)\b(?: ago\b)?[),.:;]*|(?:[^\s`]|`[^`]*`|`)+")
 """A part of a text in which no line breaks: an age, and a command in backquotes, to be copied as a whole."""
 _AGES: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -337,19 +339,29 @@ def _without_wide_words(lines: Sequence[Sequence[str]], room: int) -> Sequence[S
     return left
 
 
-def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def flowing(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], least: Mapping[str, int] | None = None
+) -> str:
     """Return a table for a terminal in which a row takes one line, and each cell that does not fit one more.
 
     The lines of the cells that do not fit are below their row. The first two columns are as wide as their
-    widest cells.
+    widest cells. `least` has the headings of columns whose cells are cut instead, and how many cells of the
+    terminal such a column has at least.
     """
     from rich.cells import cell_len
 
     texts = [[plain(cell) or "-" for cell in row] for row in (headings, *rows)]
-    widths = _flowing_widths([[cell_len(cell) for cell in row] for row in texts], _columns(sys.stdout))
+    needed = [(least or {}).get(heading) for heading in headings]
+    widths = _flowing_widths(
+        [[cell_len(cell) for cell in row] for row in texts], needed, _columns(sys.stdout)
+    )
     indent = " " * (widths[0] + len(_GAP))
     laid = []
-    for cells in texts:
+    for line in texts:
+        cells = [
+            cell if few is None else _cut_to(cell, width)
+            for cell, width, few in zip(line, widths, needed, strict=True)
+        ]
         fits = [cell_len(cell) <= width for cell, width in zip(cells, widths, strict=True)]
         beside = [cell if fitting else "" for cell, fitting in zip(cells, fits, strict=True)]
         laid.append(_side_by_side(beside, widths))
@@ -357,26 +369,47 @@ def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(laid)
 
 
-def _flowing_widths(lines: Sequence[Sequence[int]], room: int) -> list[int]:
+def _cut_to(text: str, width: int) -> str:
+    """Return a text in at most `width` cells, as `cut` does; a text in quotes keeps both."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= width:
+        return text
+    end = '…"' if text[0] == text[-1] == '"' else "…"
+    return f"{set_cell_size(text, width - len(end)).rstrip()}{end}"
+
+
+def _flowing_widths(lines: Sequence[Sequence[int]], least: Sequence[int | None], room: int) -> list[int]:
     """Return the widths of all columns, from those of all cells; the first line is the headings.
 
-    The columns behind the second become narrower until all fit. Each step is of the column that loses the
-    fewest cells for each cell of the terminal that is won.
+    The columns behind the second become narrower until all fit. Each step is the one that costs the least for
+    each cell of the terminal that is won.
     """
     headings, *_ = lines
     columns = list(zip(*lines, strict=True))
-    widths = [max(column) for column in columns]
+    widest = [max(column) for column in columns]
+    widths = list(widest)
     while (excess := _total(widths) - room) > 0:
         steps: list[tuple[float, int, int]] = []  # of equal steps, that of the last column is done
         for number, column in enumerate(columns[_FIXED:], _FIXED):
-            narrower = [width for width in column if headings[number] <= width < widths[number]]
-            if narrower:
-                won = min(widths[number] - max(narrower), excess)
-                steps.append((sum(width > max(narrower) for width in column) / won, -number, max(narrower)))
+            few, width = least[number], widths[number]
+            if few is None:
+                cost = _LINE
+                narrower = max((each for each in column if headings[number] <= each < width), default=width)
+            else:
+                cost = 1
+                narrower = min(width, max(few, headings[number], width - excess))
+            if narrower < width:
+                won = min(width - narrower, excess)
+                lost = sum(each > narrower for each in column)
+                steps.append((cost * lost / won, -number, narrower))
         if not steps:
             return widths
         _, place, width = min(steps)
         widths[-place] = width
+    for number, few in enumerate(least):  # the last step may have won more than was needed
+        if few is not None:
+            widths[number] = min(widest[number], widths[number] + room - _total(widths))
     return widths
 
 

@@ -11,6 +11,7 @@ from typing import TextIO
 import pytest
 
 from holdfast_cli.bucket import audit, stack, tokens
+from holdfast_cli.commands.audit import LEAST
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import many
 from holdfast_cli.main import main
@@ -274,6 +275,7 @@ def test_a_long_name_with_nothing_beside_it_takes_one_line(monkeypatch: pytest.M
     ]
 
 
+OF_EVENTS = ("AGE", "EVENT", "WHO", "STATE", "DETAIL")
 EVENTS = (
     ("5 min", "state.written", "bea@example.com", "payments/api/prod", "serial 14"),
     ("9 d", "session.created", "ada", "", "network"),
@@ -295,22 +297,21 @@ AGE    EVENT            WHO              STATE              DETAIL
         (
             60,
             """\
-AGE    EVENT            WHO              STATE  DETAIL
-5 min  state.written    bea@example.com         serial 14
+AGE    EVENT            WHO             STATE  DETAIL
+5 min  state.written    bea@example.c…         serial 14
        payments/api/prod
-9 d    session.created  ada              -      network
-9 d    lock.broken      ada              a/b
-       runner was killed""",
+9 d    session.created  ada             -      network
+9 d    lock.broken      ada             a/b    runner was k…""",
         ),
     ],
 )
-def test_a_row_takes_one_line_and_each_cell_that_does_not_fit_one_more(
+def test_a_row_takes_one_line_and_each_state_that_does_not_fit_one_more(
     monkeypatch: pytest.MonkeyPatch, columns: int, laid: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr(sys, "stdout", Terminal())
 
-    assert output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), EVENTS) == laid
+    assert output.flowing(OF_EVENTS, EVENTS, {"WHO": 12, "DETAIL": 13}) == laid
 
 
 @pytest.mark.parametrize("length", [30, 110])
@@ -320,39 +321,58 @@ def test_a_cell_that_is_too_long_changes_its_own_row_alone(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", Terminal())
-    headings = ("AGE", "EVENT", "WHO", "STATE", "DETAIL")
     long = list(EVENTS[0])
     long[column] = length * "x"
 
-    without = output.flowing(headings, EVENTS).splitlines()
-    heading, *others = output.flowing(headings, [*EVENTS, long]).splitlines()
+    without = output.flowing(OF_EVENTS, EVENTS).splitlines()
+    heading, *others = output.flowing(OF_EVENTS, [*EVENTS, long]).splitlines()
 
     assert [heading, *others[: len(EVENTS)]] == without
     assert len(others) - len(EVENTS) <= (2 if length < 80 else 3)
     assert long[column] in " ".join(others[len(EVENTS) :]).split()
 
 
-def test_the_columns_of_the_audit_trail_stay_aligned_around_long_names_and_reasons(
+def test_an_event_of_the_audit_trail_has_one_line_but_for_a_long_state_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", Terminal())
-    who, long = "network pipeline, G…", 110 * "x"
+    long, state = 110 * "x", "payments/ledger/prod"
     reason = "the runner was killed, and nobody knows when it will be back"
     rows = [
-        *(("28 s", "lock.acquired", who, "payments/ledger/prod", "apply") for _ in range(9)),
-        ("28 s", "lock.acquired", who, long, "apply"),
-        ("28 s", "lock.force_unlocked", who, "payments/ledger/prod", reason),
+        ("12 min", "lock.acquired", "deploy of payments", state, "apply"),
+        ("12 min", "lock.acquired", '"root@ip-10-0-3-117"', state, "apply"),
+        ("3 h", "lock.acquired", "network pipeline, G…", long, "apply"),
+        ("3 h", "lock.force_unlocked", "東京東京東京東京", state, reason),
     ]
 
-    heading, *lines = output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), rows).splitlines()
+    heading, *lines = output.flowing(OF_EVENTS, rows, LEAST).splitlines()
 
-    beside = ["payments/ledger/prod", "apply"]
-    assert [line[heading.index("STATE") :].split() for line in lines[:9]] == 9 * [beside]
-    assert lines[9][heading.index("DETAIL") :] == "apply"
-    assert max(len(line) for line in lines if long not in line) <= 80
-    below = {line.strip() for line in lines if line.startswith(6 * " ")}
-    assert below >= {long, reason}
+    assert heading == f"AGE     EVENT                WHO           {'STATE':<20}  DETAIL"
+    assert lines == [
+        f"12 min  lock.acquired        deploy of p…  {state}  apply",
+        f'12 min  lock.acquired        "root@ip-1…"  {state}  apply',
+        f"3 h     lock.acquired        network pip…  {'':<20}  apply",
+        f"        {long}",
+        f"3 h     lock.force_unlocked  東京東京東…   {state}  the runner was…",
+    ]
+
+
+def test_a_column_is_cut_no_further_than_the_line_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    who, state = "deploy of payments", "payments/ledger/prod"
+    rows = [
+        *(("3 h", "state.written", who, state, "serial 14") for _ in range(3)),
+        ("3 h", "state.written", who, f"{state}/{40 * 'x'}", "serial 14"),
+    ]
+
+    shown = []
+    for columns in (71, 70, 69):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        shown.append(output.flowing(OF_EVENTS, rows, LEAST).splitlines()[1])
+
+    whole = f"3 h  state.written  {who}  {state}  serial 14"
+    assert shown == [whole, whole.replace(who, "deploy of paymen…"), whole.replace(who, "deploy of payme…")]
 
 
 def test_names_of_usual_length_are_padded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +380,7 @@ def test_names_of_usual_length_are_padded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "stdout", Terminal())
     rows = [("5 min", "state.written", "ada", name, "serial 14") for name in (26 * "x", "a/b")]
 
-    heading, *lines = output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), rows).splitlines()
+    heading, *lines = output.flowing(OF_EVENTS, rows).splitlines()
 
     assert {line.index("serial 14") for line in lines} == {heading.index("DETAIL")}
 
