@@ -13,7 +13,7 @@ from holdfast import timestamp
 from holdfast.access import claimed, named
 from holdfast.audit import EVENTS, WRITES, Event
 from holdfast.identity.credentials import is_token_id
-from holdfast_cli.api.state_texts import operation
+from holdfast_cli.api import trail_texts
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.terminal import output
@@ -47,8 +47,9 @@ _LONGEST_DETAIL: Final = 60
 """How many characters of a detail the brief table has."""
 LEAST: Final = {"WHO": 12, "DETAIL": 15}
 """Column of the brief table whose cells are cut -> how many cells of the terminal it has at least."""
-_TELLING = ("error", "reason", "operation", "trust")
-"""The brief table shows the first of these fields that an event has."""
+
+_SIGN_INS: Final = (Event.SIGN_IN_ACCEPTED, Event.SIGN_IN_REFUSED, Event.SIGN_IN_FAILED)
+"""The events whose field `reason` is a code."""
 
 COMMAND = Command()
 
@@ -348,13 +349,24 @@ class _People:
 def _brief(event: Mapping[str, Any], people: _People) -> list[str]:
     """Return an event's name, who did it, the state, and the one detail that tells most."""
     who = people.name(event)
-    if event.get("event") in (Event.TOKEN_CHANGED, Event.TRUST_CHANGED):
-        detail = _of_record(event)
-    else:
-        detail = next((text for name in _TELLING if (text := _text(event, name))), "")
-    if not detail and (serial := _text(event, "serial")):
-        detail = f"serial {serial}"
-    return [_text(event, "event"), who, _text(event, "state"), output.cut(operation(detail), _LONGEST_DETAIL)]
+    return [_text(event, "event"), who, _text(event, "state"), output.cut(_told(event), _LONGEST_DETAIL)]
+
+
+def _told(event: Mapping[str, Any]) -> str:
+    """Return the one detail of an event that tells most, in words; empty if there is none."""
+    kind = _text(event, "event")
+    if kind in (Event.TOKEN_CHANGED, Event.TRUST_CHANGED):
+        return _of_record(event)
+    if error := _text(event, "error"):
+        return "a fault of Holdfast" if kind == Event.REQUEST_FAILED else trail_texts.refusal(error)
+    if reason := _text(event, "reason"):
+        return trail_texts.refusal(reason) if kind in _SIGN_INS else reason
+    if operation := _text(event, "operation"):
+        return trail_texts.operation(operation)
+    if kind == Event.SESSION_CREATED and (trust := _text(event, "trust")):
+        return f"trust {trust}"
+    serial = _text(event, "serial")
+    return f"serial {serial}" if serial else ""
 
 
 def _of_record(event: Mapping[str, Any]) -> str:

@@ -197,6 +197,36 @@ def test_a_terminal_says_of_which_token_a_record_was_changed(stub: ApiStub, trai
     assert [line[place:] for line in lines[1:]] == ["token z9v9x0q7…", "-", "removed"]
 
 
+def test_a_terminal_has_words_for_what_a_pipe_has_codes_for(stub: ApiStub, trail: Trail) -> None:
+    trail.size = 50
+    trail.add("1", NOW - 8 * PAUSE, "request.refused", error="not_allowed", operation="OperationTypeApply")
+    trail.add("2", NOW - 7 * PAUSE, "request.refused", error="unlock_undecided")
+    trail.add("3", NOW - 6 * PAUSE, "request.failed", error="KeyError")
+    trail.add("4", NOW - 5 * PAUSE, "sign_in.refused", reason="unknown_or_wrong")
+    trail.add("5", NOW - 4 * PAUSE, "state.restored", reason="not_allowed")  # typed by a person
+    trail.add("6", NOW - 3 * PAUSE, "state.deleted", operation="ObjectRemoved:DeleteMarkerCreated")
+    trail.add("7", NOW - 2 * PAUSE, "lock.released", trust="ci-1")
+    trail.add("8", NOW - PAUSE, "session.created", trust="ci-1")
+
+    lines = terminal.run([HOLDFAST, "activity"], environment(stub, TERM="dumb"), columns=120).splitlines()
+
+    place = lines[0].index("DETAIL")
+    assert [line[place:] for line in lines[1:]] == [
+        "the role or scope does not allow it",
+        "the outcome is unknown",
+        "a fault of Holdfast",
+        "unknown ID or wrong secret",
+        "not_allowed",
+        "deleted",
+        "-",
+        "trust ci-1",
+    ]
+    piped = run(stub, "activity").stdout
+    assert "error=not_allowed" in piped
+    assert "reason=unknown_or_wrong" in piped
+    assert "operation=ObjectRemoved:DeleteMarkerCreated" in piped
+
+
 def test_each_new_event_is_printed_once_however_late_or_often_it_arrives(
     trail: Trail, follow: Follow
 ) -> None:

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 from holdfast.audit import EVENTS, READINGS, WRITES
+from holdfast.identity.authentication import DenialReason
+from holdfast_cli.api.trail_texts import OF_S3, REFUSALS, refusal
 from holdfast_cli.bucket.audit import NOTHING_TO_READ
 from tests.unit.test_errors import LEAVES
 
@@ -36,6 +38,21 @@ def test_every_operation_of_s3_that_becomes_an_event_has_words() -> None:
 
     assert table, f"{WORDS.name} has no table of operations"
     assert set(re.findall(r"(\w+): ", table[1])) == notified
+    assert dict(re.findall(r'(\w+): "([^"]+)"', table[1])) == OF_S3
+
+
+def test_the_command_and_the_console_have_the_same_words_for_refusals() -> None:
+    table = re.search(r"^const REFUSALS: .+ = \{$([^}]+)^\};$", TRAIL.read_text("utf-8"), re.MULTILINE)
+
+    assert table, f"{TRAIL.name} has no table of refusals"
+    assert dict(re.findall(r'^  (\w+): "(.+)",$', table[1], re.MULTILINE)) == REFUSALS
+
+
+def test_every_code_of_a_refusal_has_words() -> None:
+    codes = {code for _, code in LEAVES} | {str(reason) for reason in DenialReason}
+
+    assert codes >= REFUSALS.keys()
+    assert [code for code in codes if not re.fullmatch(r"[A-Za-z]+( [a-zA-Z]+)*", refusal(code))] == []
 
 
 def test_writes_only_shows_the_writes_of_the_command() -> None:
