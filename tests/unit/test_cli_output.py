@@ -375,6 +375,16 @@ def test_a_column_is_cut_no_further_than_the_line_needs(monkeypatch: pytest.Monk
     assert shown == [whole, whole.replace(who, "deploy of paymen…"), whole.replace(who, "deploy of payme…")]
 
 
+def test_a_number_stays_with_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "22")
+
+    said = "Outputs of it: 3 changed. No 3 a.b is kept."
+
+    assert wrapped(said, stream=Terminal()).splitlines() == ["Outputs of it:", "3 changed. No 3 a.b is", "kept."]
+    monkeypatch.setenv("COLUMNS", "17")
+    assert wrapped("Nothing has no 3 a.b", stream=Terminal()).splitlines() == ["Nothing has no 3", "a.b"]
+
+
 def test_names_of_usual_length_are_padded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", Terminal())
