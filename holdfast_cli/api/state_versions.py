@@ -35,16 +35,24 @@ def resolve(api: Api, name: object, reference: str) -> "tuple[v1.ResolvedVersion
     raise CommandError(lost)
 
 
-def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str | None, str | None]:
+def exact_id(
+    api: Api, name: object, reference: Reference | None, *, silent: bool = False
+) -> tuple[str | None, str | None]:
     """Resolve an optional reference as `resolve` does, and print on standard error what it means.
+
+    Args:
+        silent: print nothing about an acknowledged version, because the output says which one it is.
 
     Returns:
         The version's ID, or None if there is no reference; and the current version's ID, or None if unknown.
     """
+    from holdfast.api import v1
+
     if reference is None or reference.is_id:
         return (reference.sent if reference else None), None
     version, current = resolve(api, name, reference.sent)
-    output.tell(f"holdfast: {reference} is {state_texts.described(version)}.")
+    if not silent or version.status not in (None, v1.ACKNOWLEDGED):
+        output.tell(f"holdfast: {reference} is {state_texts.described(version)}.")
     return version.version, current.version if current else None
 
 

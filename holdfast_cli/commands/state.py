@@ -454,8 +454,9 @@ def _diff(args: argparse.Namespace) -> None:
 def _read_differences(api: "Api", args: argparse.Namespace) -> "v1.Differences":
     from holdfast.api import v1
 
-    older, current = state_versions.exact_id(api, args.state, args.from_)
-    newer, _ = state_versions.exact_id(api, args.state, args.to)
+    silent = not args.json and output.is_brief(long=args.long)
+    older, current = state_versions.exact_id(api, args.state, args.from_, silent=silent)
+    newer, _ = state_versions.exact_id(api, args.state, args.to, silent=silent)
     values = "true" if args.show_values else None
     return api.get(
         v1.Differences, "diff", args.state, **{"from": older, "to": newer or current}, values=values

@@ -30,8 +30,8 @@ _FIXED: Final = 2
 _LINE: Final = 3
 """What a cell with a line of its own costs in `flowing`; a cut cell costs 1."""
 _WORD = re.compile(r"\(?(?:\bin )?\b\d+ [a-z]+(?: ago)?[),.:;]*(?!\S)|(?:[^\s`]|`[^`]*`|`)+")
-"""A part of a text in which no line breaks: a number with its word, an age, and a command in backquotes, to be
-copied as a whole."""
+"""A part of a text in which no line breaks: a number with its word, an age, and a command in backquotes, to
+be copied as a whole."""
 _AGES: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 """Seconds of the units in which an age is shown."""
 _BAR: Final = 20

@@ -159,11 +159,22 @@ def _brief(document: _Item, now: datetime) -> Iterator[str]:
 
 
 def _head(document: _Item, now: datetime) -> str:
-    older, newer = document["from"], document["to"]
-    names = (newer.get(name) for name in ("principal", "owner", "who"))
-    by = f" by {person(*names)}" if newer.get("principal") else ""
-    written = ago(timestamp.parse(newer["time"]), now)
-    return f"{document['name']}: serial {older['serial']} {_ARROW} {newer['serial']}, written {written}{by}"
+    sides = (document["from"], document["to"])
+    writers = [_writer(side) for side in sides]
+    is_one = writers[0] == writers[1] != ""
+    older, newer = (
+        f"serial {side['serial']} ({ago(timestamp.parse(side['time']), now)}"
+        f"{f', {writer}' if writer and not is_one else ''})"
+        for side, writer in zip(sides, writers, strict=True)
+    )
+    both = f", both by {writers[0]}" if is_one else ""
+    return f"{document['name']}: from {older} to {newer}{both}"
+
+
+def _writer(side: _Item) -> str:
+    """Return who wrote a version in one name; empty for another program's."""
+    names = (side.get(name) for name in ("principal", "owner", "who"))
+    return person(*names) if side.get("principal") else ""
 
 
 def _alike(resources: Sequence[_Item]) -> Sequence[Sequence[_Item]]:

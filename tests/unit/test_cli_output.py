@@ -380,7 +380,11 @@ def test_a_number_stays_with_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
 
     said = "Outputs of it: 3 changed. No 3 a.b is kept."
 
-    assert wrapped(said, stream=Terminal()).splitlines() == ["Outputs of it:", "3 changed. No 3 a.b is", "kept."]
+    assert wrapped(said, stream=Terminal()).splitlines() == [
+        "Outputs of it:",
+        "3 changed. No 3 a.b is",
+        "kept.",
+    ]
     monkeypatch.setenv("COLUMNS", "17")
     assert wrapped("Nothing has no 3 a.b", stream=Terminal()).splitlines() == ["Nothing has no 3", "a.b"]
 

@@ -130,8 +130,9 @@ def brief(monkeypatch: pytest.MonkeyPatch, shown: Json, *, columns: int = 60) ->
     monkeypatch.setenv("COLUMNS", str(columns))
     with monkeypatch.context() as terminal:
         terminal.setattr(sys, "stdout", Terminal())
-        head, _, *lines = text(shown, NOW).splitlines()
-    assert head.startswith("network/prod: serial 11 → 12, written 2 h ago")
+        head, *rest = text(shown, NOW).split("\n\n")
+    assert " ".join(head.split()) == "network/prod: from serial 11 (2 h ago) to serial 12 (2 h ago)"
+    lines = "\n\n".join(rest).splitlines()
     return lines[: lines.index("Resources: 1 added, 2 removed, 3 moved, 4 replaced,") - 1]
 
 
@@ -171,7 +172,7 @@ def test_on_a_terminal_it_has_colours_and_names_the_writer_and_no_version(
         terminal.setattr(sys, "stdout", Terminal())
         printed = text(shown, NOW)
 
-    assert printed.startswith("network/prod: serial 11 → 12, written 2 h ago by Ada\n\n")
+    assert printed.startswith("network/prod: from serial 11 (2 h ago) to serial 12 (2 h ago, Ada)\n\n")
     assert "\x1b[33m~\x1b[0m  a.b\n    x  \x1b[31m- 1\x1b[0m\n       \x1b[32m+ 2\x1b[0m\n" in printed
     assert "token:k2v9" not in printed
     assert "v1" not in printed
@@ -194,7 +195,23 @@ def test_on_a_terminal_it_names_the_writer_by_the_best_name(
 
     head, *_ = on_terminal(monkeypatch, shown, columns=80, now=NOW).splitlines()
 
-    assert head.endswith(f" by {named}")
+    assert head.endswith(f" to serial 12 (2 h ago, {named})")
+
+
+def test_on_a_terminal_one_line_says_when_and_by_whom_both_versions_were_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = document()
+    shown["from"] |= {"principal": "token:k2v9", "owner": "Ada", "time": "2026-11-18T14:00:00Z"}
+    for owner, said in (
+        ("Bob", "from serial 11 (2 d ago, Ada) to serial 12 (2 h ago, Bob)"),
+        ("Ada", "from serial 11 (2 d ago) to serial 12 (2 h ago), both by Ada"),
+    ):
+        shown["to"] |= {"principal": "token:z9v9", "owner": owner}
+
+        head, *_ = on_terminal(monkeypatch, shown, columns=80, now=NOW).splitlines()
+
+        assert head == f"network/prod: {said}"
 
 
 def test_without_values_an_attribute_has_a_word_if_it_was_not_changed(

@@ -6,8 +6,10 @@ import pytest
 
 from holdfast_cli.api import management, state_versions
 from holdfast_cli.errors import CommandError
+from tests.support import terminal
 from tests.support.api_stub import ApiStub, Reply
-from tests.support.management import NAME, answer, failure, refusal, resolved, run
+from tests.support.cli_account import HOLDFAST
+from tests.support.management import NAME, answer, environment, failure, refusal, resolved, run
 
 DIFF = {"name": NAME, "resources": []}
 RESOLVE = f"/manage/v1/resolve/{NAME}?version="
@@ -50,6 +52,17 @@ def test_an_id_is_used_as_it_is_and_nothing_is_searched(stub: ApiStub) -> None:
 )
 def test_a_reference_is_sent_as_it_is_and_a_time_in_utc(stub: ApiStub, named: str, asked: str) -> None:
     assert sent(stub, named) == asked
+
+
+def test_a_terminal_shows_no_version_id_unless_it_must(stub: ApiStub) -> None:
+    def shown(*options: str, status: str = "acknowledged") -> str:
+        stub.reply(resolved("v-12", status=status), answer({}))
+        plain = environment(stub, TERM="dumb")
+        return terminal.run([HOLDFAST, "state", "diff", NAME, "@12", *options], plain, columns=100, code=1)
+
+    assert "v-12" not in shown()
+    assert "@12 is version v-12, serial 12" in shown("--long")
+    assert "never acknowledged" in shown(status="never_acknowledged")
 
 
 @pytest.mark.parametrize(
