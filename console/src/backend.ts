@@ -6,8 +6,9 @@ import { API } from "./session";
 export const apiAddress = (): string => new URL(API, location.href).href.replace(/\/$/, "");
 
 const WHERE_CREDENTIALS_ARE = [
-  "# The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)",
-  "# and TF_HTTP_PASSWORD (its secret). Keep them out of this file.",
+  "# The credentials come from the environment:",
+  "# TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).",
+  "# Keep them out of this file.",
 ];
 
 /** Returns a text quoted for HCL. */
@@ -37,8 +38,9 @@ data "terraform_remote_state" "${label}" {
   config = {
     address = ${quoted(`${address}/outputs/${name}`)}
   }
-  # The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)
-  # and TF_HTTP_PASSWORD (its secret). Keep them out of \`config\`, which Terraform
-  # stores in the state. Any role except auditor is enough, if its scope covers ${name}.
+  # The credentials come from the environment:
+  # TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).
+  # Keep them out of \`config\`, which Terraform stores in the state.
+  # Any role except auditor is enough, if its scope covers ${name}.
 }`;
 }

@@ -22,8 +22,9 @@ _HOST = re.compile(rf"({_LABEL}(\.{_LABEL})*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 _WHERE_CREDENTIALS_ARE: Final = (
-    "# The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)",
-    "# and TF_HTTP_PASSWORD (its secret). Keep them out of this file.",
+    "# The credentials come from the environment:",
+    "# TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).",
+    "# Keep them out of this file.",
 )
 
 NOTHING_IS_REMEMBERED: Final = (
@@ -125,9 +126,10 @@ data "terraform_remote_state" "{label}" {{
   config = {{
     address = {quote_hcl(f"{address}/outputs/{name}")}
   }}
-  # The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)
-  # and TF_HTTP_PASSWORD (its secret). Keep them out of `config`, which Terraform
-  # stores in the state. Any role except auditor is enough, if its scope covers {name}.
+  # The credentials come from the environment:
+  # TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).
+  # Keep them out of `config`, which Terraform stores in the state.
+  # Any role except auditor is enough, if its scope covers {name}.
 }}"""
 
 
@@ -142,12 +144,13 @@ def to_env(address: str, name: StateName, *, read_only: bool) -> str:
     if read_only:
         lines += [
             f"unset {' '.join(map(variable, _LOCKING))}",
-            "# These settings lock nothing, for clients that only plan. If the block has a lock_address,",
-            "# run `terraform plan -lock=false`.",
+            "# These settings lock nothing, for clients that only plan.",
+            "# If the block has a lock_address, run `terraform plan -lock=false`.",
         ]
     lines += [
         '# For a configuration with an empty block: backend "http" {}',
-        "# Also export TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).",
+        "# Also export TF_HTTP_USERNAME (the token's ID)",
+        "# and TF_HTTP_PASSWORD (its secret).",
     ]
     return "\n".join(lines)
 
@@ -158,8 +161,8 @@ def _assignments(address: str, name: StateName, *, read_only: bool) -> list[str]
     lines = [f"{argument:<{width}} = {quote_hcl(value)}" for argument, value in arguments.items()]
     if read_only:
         lines += [
-            "# These settings lock nothing, for clients that only plan. If TF_HTTP_LOCK_ADDRESS is set,",
-            "# run `terraform plan -lock=false`.",
+            "# These settings lock nothing, for clients that only plan.",
+            "# If TF_HTTP_LOCK_ADDRESS is set, run `terraform plan -lock=false`.",
         ]
     return lines
 

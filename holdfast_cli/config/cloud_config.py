@@ -88,7 +88,8 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
         f"  {selects}",
         "}",
         *how,
-        "# The token comes from the environment, as `holdfast token create` prints it:",
+        "# The token comes from the environment,",
+        "# as `holdfast token create` prints it:",
         f"# {token_variable(host)}.",
         "# Keep it out of this file.",
     ]
@@ -101,9 +102,9 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
 def _host_block(address: str) -> str:
     services = [f"    {quote_hcl(name):<10} = {quote_hcl(f'{address}/api/v2/')}" for name in SERVICES]
     lines = [
-        f"{STAND_IN} replaces an address that is more than https:// and a host name. This",
-        "block of the CLI configuration leads there; `make up` writes it to .local/cloud.tfrc,",
-        "for TF_CLI_CONFIG_FILE:",
+        f"{STAND_IN} replaces an address that is more than https:// and a host",
+        "name. This block of the CLI configuration leads there; `make up` writes",
+        "it to .local/cloud.tfrc, for TF_CLI_CONFIG_FILE:",
         "",
         f'host "{STAND_IN}" {{',
         "  services = {",

@@ -47,6 +47,21 @@ def test_the_blocks_are_those_that_the_console_copies(case: dict[str, str]) -> N
     assert to_outputs(case["address"], name) == case["outputs"]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        *((), ("--tfbackend",), ("--env",), ("--outputs",), ("--cloud",), ("--cloud", "--tags", "a")),
+        *(("--read-only",), ("--read-only", "--tfbackend"), ("--read-only", "--env")),
+    ],
+)
+def test_no_sentence_in_a_comment_is_wider_than_79_columns(options: tuple[str, ...]) -> None:
+    printed = backend_config("network/prod", "--address", LOCAL_ADDRESS, *options)
+
+    comments = [line for line in printed.splitlines() if line.lstrip().startswith("#")]
+    assert [line for line in comments if len(line) > 79 and LOCAL_ADDRESS not in line] == []
+    assert comments
+
+
 class EmptyBackend(loopback.Handler):
     """Answers every read with "no state yet", takes every lock, and notes paths, with credentials if any."""
 

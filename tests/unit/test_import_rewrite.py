@@ -21,8 +21,9 @@ API: Final = "https://new.example.com"
 SECRET: Final = "not-a-real-secret"
 GITLAB: Final = "https://git.example.com/api/v4/projects"
 CREDENTIALS: Final = (
-    "# The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)",
-    "# and TF_HTTP_PASSWORD (its secret). Keep them out of this file.",
+    "# The credentials come from the environment:",
+    "# TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).",
+    "# Keep them out of this file.",
 )
 
 
@@ -133,7 +134,8 @@ CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
     workspaces {
       name = "eu"
     }
-    # The token comes from the environment, as `holdfast token create` prints it:
+    # The token comes from the environment,
+    # as `holdfast token create` prints it:
     # TF_TOKEN_new_example_com.
     # Keep it out of this file.
   }"""),
@@ -150,7 +152,8 @@ CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
     }
     # `terraform workspace select -or-create eu` selects the state
     # two/eu.
-    # The token comes from the environment, as `holdfast token create` prints it:
+    # The token comes from the environment,
+    # as `holdfast token create` prints it:
     # TF_TOKEN_new_example_com.
     # Keep it out of this file.
   }"""),
@@ -167,7 +170,8 @@ CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
     }
     # `terraform workspace select -or-create main` selects the state
     # three/main.
-    # The token comes from the environment, as `holdfast token create` prints it:
+    # The token comes from the environment,
+    # as `holdfast token create` prints it:
     # TF_TOKEN_new_example_com.
     # Keep it out of this file.
     # The workspace `main` was `default`, also for terraform.workspace and TF_WORKSPACE.
@@ -186,7 +190,8 @@ CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
     workspaces {
       name = "dev"
     }
-    # The token comes from the environment, as `holdfast token create` prints it:
+    # The token comes from the environment,
+    # as `holdfast token create` prints it:
     # TF_TOKEN_new_example_com.
     # Keep it out of this file.
   }"""),
@@ -204,7 +209,8 @@ CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
     workspaces {
       name = "dev"
     }
-    # The token comes from the environment, as `holdfast token create` prints it:
+    # The token comes from the environment,
+    # as `holdfast token create` prints it:
     # TF_TOKEN_new_example_com.
     # Keep it out of this file.
   }"""),
