@@ -242,10 +242,21 @@ class Parser(argparse.ArgumentParser):
             shown, hint = _shown(value, "{}") or "the value", _hint(value, action.choices)
             raise argparse.ArgumentError(action, f"{shown} is not one of {', '.join(action.choices)}.{hint}")
         self._refuse_renamed(value)
-        hint = _hint(value, [*action.choices, *self._option_string_actions])
+        hint = self._in_groups(value) or _hint(value, [*action.choices, *self._option_string_actions])
         known = (name for name, command in self.commands().items() if command.group != HIDDEN)
         hint = hint or f" The commands are {', '.join(known)}."
         self.error(f"there is no {_shown(value, 'command {}') or 'such command'}.{hint}")
+
+    def _in_groups(self, word: str) -> str:
+        """Return "Did you mean …?" with the commands of this name in the groups below; empty without one."""
+        found = []
+        for command in self.commands().values():
+            command.load()
+            if word in command.commands() and command.group != HIDDEN:
+                found.append(f"`{command.prog} {word}`")
+        *others, last = found or [""]
+        meant = f"{', '.join(others)} or {last}" if others else last
+        return f" Did you mean {meant}?" if meant else ""
 
 
 def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SHOWN) -> str:

@@ -34,6 +34,8 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
         ("token creat", " token", "there is no command 'creat'. Did you mean create?"),
         ("state undel network/prod", " state", "there is no command 'undel'. Did you mean undelete?"),
         ("help", "", "there is no command 'help'. Did you mean --help?"),
+        ("find aws_vpc.a", "", "there is no command 'find'. Did you mean `holdfast state find`?"),
+        ("create", "", "Did you mean `holdfast token create` or `holdfast trust create`?"),
         ("token x", " token", "no command 'x'. The commands are create, list, show, update, rotate, revoke."),
         # A misspelled required option is missing too, but the message is about its spelling.
         ("token create --role writer --scop x", " token create", "no option --scop. Did you mean --scope?"),
