@@ -383,13 +383,27 @@ def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outc
             ]
             output.write_json(documents)
         else:
-            output.write("\n".join(output.wrapped(output.plain(one.said), hanging=2) for one in shown))
+            lines = [output.plain(one.said) for one in shown]
+            if pattern and output.is_brief(long=False):
+                lines = _brief(outcomes, pattern)
+            output.write("\n".join(output.wrapped(line, hanging=2) for line in lines))
     if left:
         where = output.some([outcome.name for outcome in left], 5)
         raise CommandError(
             f"It failed for {len(left)} of {len(outcomes)} states ({where}): see above. You can run the "
             "command again."
         )
+
+
+def _brief(outcomes: Sequence[_Outcome], pattern: _Outcome) -> list[str]:
+    """Return the sentences about a pattern for a terminal: the states with the usual outcome are counted."""
+    usual, what = (
+        ("unfrozen", "not frozen any more") if pattern.result == "unfrozen" else ("frozen", "frozen")
+    )
+    count = sum(outcome.result == usual for outcome in outcomes)
+    counted = f"1 state is {what}." if count == 1 else f"{count} states are {what}."
+    others = [outcome.said for outcome in outcomes if outcome.result != usual]
+    return [*map(output.plain, others), *([counted] if count else []), output.plain(pattern.said)]
 
 
 def _remaining_of(outcomes: Sequence[_Outcome]) -> str:

@@ -268,6 +268,20 @@ def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stu
     assert [one["result"] for one in json.loads(printed)] == ["locked", "frozen", "frozen", "locked"]
 
 
+def test_a_terminal_counts_the_states_with_the_usual_outcome_and_has_the_pattern_last(stub: ApiStub) -> None:
+    left = of_pattern(names=("network/eu",), frozen=("network/prod", "network/us/a"))
+    stub.reply(left, LOCKED, of_lock(lock()))
+    words = (HOLDFAST, *FREEZE, "network/*", *REASON, "--yes")
+
+    printed = terminal.run(words, environment(stub, TERM="dumb"), columns=500, code=1).splitlines()
+
+    first, counted, pattern, failed = printed
+    assert first.startswith("network/eu: The state is locked by bob@desk")
+    assert counted == "2 states are frozen."
+    assert pattern.startswith("network/* was frozen already")
+    assert failed.startswith("holdfast: It failed for 1 of 3 states (network/eu)")
+
+
 def test_of_many_locked_states_five_are_named(stub: ApiStub) -> None:
     names = tuple(f"network/{letter}" for letter in "abcdefg")
     stub.reply(of_pattern(names=names), *(LOCKED, of_lock(lock())) * len(names))
@@ -325,7 +339,7 @@ def test_a_pattern_that_matches_everything_asks(stub: ApiStub, pattern: str) -> 
 
     stub.reply(both, of_both)
     printed = terminal.run((HOLDFAST, *FREEZE, pattern, *REASON), environment(stub), columns=200, typed="2\n")
-    assert printed.count("is frozen until") == 2
+    assert printed.splitlines()[-2].endswith("2 states are frozen.")
 
     stub.reply(of_both)
     assert output(stub, *FREEZE, pattern, *REASON, "--yes").count("is frozen until") == 2
