@@ -353,7 +353,7 @@ def _brief(event: Mapping[str, Any], people: _People) -> list[str]:
 
 
 def _told(event: Mapping[str, Any]) -> str:
-    """Return the one detail of an event that tells most, in words; empty if there is none."""
+    """Return the one detail of an event that tells most, in words; empty without a detail."""
     kind = _text(event, "event")
     if kind in (Event.TOKEN_CHANGED, Event.TRUST_CHANGED):
         return _of_record(event)

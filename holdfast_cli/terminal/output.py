@@ -28,7 +28,7 @@ _GAP = "  "
 _FIXED: Final = 2
 """How many columns of `flowing` are as wide as their widest cells."""
 _LINE: Final = 3
-"""What a cell with a line of its own costs in `flowing`; a cut cell costs 1."""
+"""The cost of a cell with its own line in `flowing`; a cut cell costs 1."""
 _WORD = re.compile(r"\(?(?:\bin )?\b\d+ [a-z]+(?: ago)?[),.:;]*(?!\S)|(?:[^\s`]|`[^`]*`|`)+")
 """A part of a text in which no line breaks: a number with its word, an age, and a command in backquotes, to
 be copied as a whole."""
@@ -383,8 +383,8 @@ def _cut_to(text: str, width: int) -> str:
 def _flowing_widths(lines: Sequence[Sequence[int]], least: Sequence[int | None], room: int) -> list[int]:
     """Return the widths of all columns, from those of all cells; the first line is the headings.
 
-    The columns behind the second become narrower until all fit. Each step is the one that costs the least for
-    each cell of the terminal that is won.
+    The columns behind the second become narrower until all fit. Each step costs the least for each cell of the
+    terminal that is won.
     """
     headings, *_ = lines
     columns = list(zip(*lines, strict=True))
