@@ -383,8 +383,8 @@ def _cut_to(text: str, width: int) -> str:
 def _flowing_widths(lines: Sequence[Sequence[int]], least: Sequence[int | None], room: int) -> list[int]:
     """Return the widths of all columns, from those of all cells; the first line is the headings.
 
-    The columns behind the second become narrower until all fit. Each step costs the least for each cell of the
-    terminal that is won.
+    The columns behind the second become narrower until all fit. Each step costs the least for each cell of
+    the terminal that is won.
     """
     headings, *_ = lines
     columns = list(zip(*lines, strict=True))
