@@ -375,6 +375,20 @@ def test_a_column_is_cut_no_further_than_the_line_needs(monkeypatch: pytest.Monk
     assert shown == [whole, whole.replace(who, "deploy of paymen…"), whole.replace(who, "deploy of payme…")]
 
 
+def test_a_column_is_not_cut_for_a_state_that_has_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "93")
+    rows = [
+        ("3 h", "state.written", "network pipeline, G…", "network/eu", "serial 14"),
+        ("3 h", "state.written", "ada", 60 * "x", "serial 15"),
+    ]
+
+    _, first, *others = output.flowing(OF_EVENTS, rows, LEAST).splitlines()
+
+    assert first == "  ".join(rows[0])
+    assert [line.strip() for line in others[1:]] == [60 * "x"]
+
+
 def test_a_number_stays_with_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "22")
 
