@@ -321,7 +321,7 @@ function Outputs({ name }: { name: string }) {
     all.length ? (
       <>
         <ShowValues checked={values} onChange={setValues} />
-        <div class="outputs">
+        <div class="of-outputs">
           <Table rows={all} name={(output) => output.name} columns={columns} />
         </div>
       </>

@@ -237,7 +237,7 @@ function StateRow({ state, inGroup, index, writer }: Listed) {
         </StateLink>
         <small class="narrow">
           <span class="whole">{modified}</span>
-          {isWritten && <span class="writer">· {writer}</span>}
+          {isWritten && <span class="by-writer">· {writer}</span>}
           {state.size !== null && !lock && <span class="whole">· {size}</span>}
           {lock && <LockBadge lock={lock} />}
         </small>

@@ -300,8 +300,8 @@ def test_a_narrow_list_says_who_wrote_and_its_buttons_are_large_enough_for_a_fin
     expect(row.locator(".by")).to_have_text("Ada")
     expect(row.locator(".by")).to_be_visible()
     console.page.set_viewport_size({"width": 390, "height": 800})
-    expect(row.locator(".writer")).to_have_text("· Ada")
-    expect(row.locator(".writer")).to_be_visible()
+    expect(row.locator(".by-writer")).to_have_text("· Ada")
+    expect(row.locator(".by-writer")).to_be_visible()
     buttons = console.page.locator("thead button, td.name .age").filter(visible=True)
     expect(buttons).to_have_count(5)
     assert [

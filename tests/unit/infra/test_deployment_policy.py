@@ -171,7 +171,7 @@ def test_the_document_replaces_account_and_region_in_each_policy() -> None:
     assert len(files) == 2
     assert not re.search(f"{ACCOUNT}|{REGION}", subprocess.check_output(["sed", script, *files], text=True))
     assert REGION not in text(page("functions-boundary.json"))
-    assert len(re.findall(r"holdfast-deployment-<region>", text(document))) == 2
+    assert len(re.findall(r"holdfast-deployment-<region>", text(document))) == 3
 
 
 def test_the_document_says_the_capability_that_the_roles_of_a_stack_need(settled: Synthesized) -> None:
