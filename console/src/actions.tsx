@@ -223,12 +223,12 @@ export function Freeze(shared: Shared) {
   return (
     <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} undone="It was not frozen.">
       <p>
-        Nobody can change{" "}
+        While{" "}
         <b>
           <Name>{name}</Name>
         </b>{" "}
-        then: Terraform and OpenTofu print the reason at the next plan or apply, and no force-unlock removes a freeze.
-        You can unfreeze it at any time.
+        is frozen, nobody can change it. Terraform and OpenTofu print the reason at the next plan or apply. A
+        force-unlock does not remove a freeze. You can unfreeze it at any time.
       </p>
       <Reason hint="for everybody who meets the freeze" />
       <Choice label="It ends" name="end" of={ENDS} value="never" />
@@ -298,8 +298,9 @@ export function UnfreezePattern({ freeze, ...shared }: Omit<Shared, "name"> & { 
         This lifts the freeze of{" "}
         <b>
           <Name>{pattern}</Name>
-        </b>
-        , by <By of={by} />: <q>{reason}</q>, and of every state that it froze. Other freezes and locks are not changed.
+        </b>{" "}
+        and of every state that it froze. <By of={by} /> froze it: <q>{reason}</q>. Other freezes and locks are not
+        changed.
       </p>
       <Identities of={{ "Frozen by": by }} />
     </Ask>

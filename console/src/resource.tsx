@@ -119,7 +119,7 @@ function Listed({ found, values }: { found: Found; values: ComponentChildren }) 
       </dl>
       {shown.length > most && <Button onClick={() => setMost(most + MOST)}>Show more attributes</Button>}
       <p class="faint">
-        Values that the state marks as sensitive are always hidden. Marks may be missing, above all in older states:
+        Values that the state marks as sensitive are always hidden. Marks may be missing, especially in older states:
         only the schema of the provider knows them all. Attributes that are null are not shown.
       </p>
     </>

@@ -99,13 +99,13 @@ def purpose(role: Role) -> str:
         case Role.AUDITOR:
             return "see names, locks, history and activity, but no content and no output"
         case Role.READER:
-            return "do all that outputs may, see history, and read whole states"
+            return "do everything that outputs may; also see history, and read whole states"
         case Role.WRITER:
-            return "do all that reader may, acquire locks, release their own, and write states"
+            return "do everything that reader may; also acquire locks, release their own, and write states"
         case Role.MAINTAINER:
             return (
-                "do all that writer may, remove any lock, delete, undelete, restore and freeze states, "
-                "and see activity"
+                "do everything that writer may; also remove any lock, delete, undelete, restore and freeze "
+                "states, and see activity"
             )
 
 

@@ -101,7 +101,7 @@ def _explain_response(error: ClientError) -> str:
         return f"AWS does not know these credentials ({code} for {call}): {SIGN_IN}."
     if error.response["ResponseMetadata"].get("HTTPStatusCode") == 403:
         reason = _one_line(error).rstrip(".")
-        return f"AWS does not allow {call}; use an identity that is allowed to do it: {reason}."
+        return f"AWS does not allow {call}: {reason}. Use an identity that is allowed to do it."
     return f"AWS refused {call}: {_one_line(error).rstrip('.')}."
 
 

@@ -55,7 +55,7 @@ def create(
         "run the command again. If the record was stored after all, nobody can use it without its secret."
     )
     interrupted = (
-        "`holdfast token list` shows whether a token was created. Its secret is lost then: revoke the token."
+        "`holdfast token list` shows whether a token was created. If so, its secret is lost: revoke the token."
     )
     with as_lines(stack, outcome_unknown=unknown, interrupted=interrupted):
         identity = caller_arn(session)

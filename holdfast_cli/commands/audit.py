@@ -153,7 +153,7 @@ def searched(args: argparse.Namespace, default: rules.When, now: Callable[[], da
     since = (args.since or default).before(now)
     until = args.until.before(now) if args.until else None
     if since >= (until or now() + timedelta(minutes=1)):  # clocks differ
-        more = "" if args.since and args.until else f" By default they are {default.typed} ago and now."
+        more = "" if args.since and args.until else f" The defaults are {default.typed} ago and now."
         raise UsageError(f"--since must be before --until.{more}")
     wanted = {name: str(value) for name in _OPTIONS if (value := getattr(args, name)) is not None}
     return audit.Search(wanted, since, until, WRITES if args.writes else None)
@@ -181,7 +181,7 @@ for the local AWS: `set -a; . .local/aws.env; set +a`.""",
         "--gaps",
         action="store_true",
         help=(
-            "show only the numbers of missing events, for a team with audit_archive; the exit code is 1 if "
+            "show only the sequence numbers of missing events, for a team with audit_archive; the exit code is 1 if "
             "events are missing"
         ),
     ),

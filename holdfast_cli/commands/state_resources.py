@@ -48,7 +48,7 @@ state, their providers, and which are tainted or deposed. Needs the role reader.
 With an ADDRESS from the list, show the attributes of that resource. Values are masked
 unless you use --show-values. Values that the state marks as sensitive are always masked.
 Only the provider's schema knows everything that is sensitive: marks may be missing,
-above all in states that an older client wrote.
+especially in states that an older client wrote.
 
 {version_reference.HELP}""",
     """\
@@ -132,7 +132,7 @@ def _show(api: "Api", args: argparse.Namespace) -> None:
         output.tell("holdfast: Values are masked; --show-values shows those that are not marked sensitive.")
     elif found.attributes:
         output.tell(
-            "holdfast: Only the provider's schema knows what is sensitive: marks may be missing, above all "
+            "holdfast: Only the provider's schema knows what is sensitive: marks may be missing, especially "
             "in states that an older client wrote."
         )
 

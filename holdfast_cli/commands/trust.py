@@ -45,8 +45,8 @@ class _Fixed(argparse.Action):
     def __call__(self, *_: object) -> None:
         raise argparse.ArgumentError(
             self,
-            "who may sign in by a record cannot be changed, because a session would outlive the condition "
-            "that it was granted under: create another record, then remove this one, which ends its sessions",
+            "this cannot be changed in an existing record, because its sessions would stay valid. Create a new "
+            "record, then remove the old record: that ends its sessions",
         )
 
 

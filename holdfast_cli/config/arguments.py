@@ -110,7 +110,7 @@ def needs(access: str) -> str:
     """Return the sentence of the help on the AWS credentials that a command needs; it begins a line."""
     return f"""\
 Needs AWS credentials that may {access} the
-team's bucket; for the local AWS: `set -a; . .local/aws.env; set +a`."""
+team's bucket. For the local AWS, run `set -a; . .local/aws.env; set +a`."""
 
 
 def as_json(what: str = "one JSON object") -> Option:

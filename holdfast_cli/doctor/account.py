@@ -357,7 +357,7 @@ class _At:
         yield (
             Level.PROBLEM,
             f"There is a bucket {name} in the account, and {which}: an earlier stack left it, with its "
-            "states. A deployment fails, so that it does not start with an empty store.",
+            "states. A deployment would fail, because it must not start with an empty store.",
             do,
         )
 

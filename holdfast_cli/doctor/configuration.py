@@ -303,7 +303,7 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
             yield ok(f"backend.{argument}", f"{argument} is {used}.")
         else:
             why = (
-                "API Gateway does not promise to pass it"
+                "AWS does not document that API Gateway passes it"
                 if used == default
                 else "the API does not accept it there"
             )

@@ -235,7 +235,7 @@ def _role_differences(iam: Any, name: str, wanted: Mapping[str, Any]) -> Iterato
         for page in iam.get_paginator("list_role_policies").paginate(RoleName=name)
         for policy in page["PolicyNames"]
     }
-    yield from _names("policy", {*policies}, deployed, "is additional")
+    yield from _names("policy", {*policies}, deployed, "is unexpected")
     for policy in sorted(deployed & policies.keys()):
         document = iam.get_role_policy(RoleName=name, PolicyName=policy)["PolicyDocument"]
         yield from differences(policies[policy], document)

@@ -135,7 +135,7 @@ def _locks(objects: Sequence[_Object], denied: Sequence[str]) -> Iterator[Findin
             "address; `holdfast lock break STATE` removes the lock.",
         )
     else:
-        yield ok("locks", "No lock has been held for an hour without a state.")
+        yield ok("locks", "Every lock that is older than an hour belongs to a state.")
 
 
 def _copies(objects: Sequence[_Object]) -> Iterator[Finding]:
@@ -147,7 +147,7 @@ def _copies(objects: Sequence[_Object]) -> Iterator[Finding]:
     late = [each.name for each in objects if each.replication == "PENDING" and each.age > LATE]
     before = [each.name for each in objects if each.replication in ("", "REPLICA")]
     minutes = LATE // timedelta(minutes=1)
-    for names, what in ((failed, "S3 failed to copy"), (late, f"For {minutes} minutes S3 has not copied")):
+    for names, what in ((failed, "S3 failed to copy"), (late, f"After {minutes} minutes S3 has not copied")):
         if names:
             yield problem(
                 "replica.copies",

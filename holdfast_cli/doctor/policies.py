@@ -20,12 +20,12 @@ def differences(wanted: Policy, found: Policy) -> Iterator[str]:
     for name in sorted(ours.keys() - theirs.keys()):
         yield f"the statement {name} is missing"
     for name in sorted(theirs.keys() - ours.keys()):
-        yield f"the statement {name} is additional"
+        yield f"the statement {name} is unexpected"
     for name in sorted(ours.keys() & theirs.keys()):
         if missing := ours[name] - theirs[name]:
             yield f"the statement {name} lacks {_listed(missing)}"
         if additional := theirs[name] - ours[name]:
-            yield f"the statement {name} has in addition {_listed(additional)}"
+            yield f"the statement {name} also has {_listed(additional)}"
 
 
 def _by_name(policy: Policy) -> dict[str, frozenset[tuple[str, str]]]:

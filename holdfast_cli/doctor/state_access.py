@@ -95,7 +95,7 @@ def check(
         case 403 if read.text("error"):
             yield problem(
                 "api.credentials",
-                f"The API accepts the credentials, but they may not read {state}: {message}",
+                f"The API accepts the credentials, but they are not allowed to read {state}: {message}",
                 "Use credentials with a role and a scope that cover it.",
             )
             return
@@ -110,7 +110,7 @@ def check(
             yield problem(
                 "api.credentials",
                 f"The API responds with {status} for {state}: {output.plain(message)}",
-                "See docs/use/errors.md for this number.",
+                "See docs/use/errors.md for this status code.",
             )
             return
     yield _may_lock(base, state, headers, locks=locks is not None)
@@ -185,7 +185,7 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
             return problem(
                 "api.role",
                 f"The API responds with {status} to lock info without an ID.",
-                "See docs/use/errors.md for this number.",
+                "See docs/use/errors.md for this status code.",
             )
 
 

@@ -99,7 +99,7 @@ def alarms_of(team: Team, api_id: str, named: Mapping[str, str]) -> tuple[AlarmS
         ),
         AlarmSpec(
             name="audit",
-            says="Events did not reach the audit trail at once.",
+            says="Events reached the audit trail late, or not at all.",
             metrics=(
                 *_failures(named["audit_trail"]),
                 *(_delivery_errors(team, spec.name) for spec in FUNCTIONS if spec.audited),

@@ -196,7 +196,7 @@ def test_a_team_without_a_log_is_one_line_that_says_what_to_do(aws: Aws) -> None
     ("arguments", "reason"),
     [
         (["--since", "1h", "--until", "2h"], "before --until."),
-        (["--until", "2020-01-01"], "By default they are 30d ago and now"),
+        (["--until", "2020-01-01"], "The defaults are 30d ago and now"),
     ],
 )
 def test_a_span_that_ends_before_it_begins_is_wrong_usage(

@@ -42,13 +42,13 @@ def policy(*statements: dict[str, Any]) -> dict[str, Any]:
         ([DENY], [DENY | {"Principal": {"AWS": "*"}}], []),
         ([DENY], [DENY | {"Condition": {"Bool": {"aws:SecureTransport": [False]}}}], []),
         ([READ, DENY], [READ], ["the statement RefuseWithoutTls is missing"]),
-        ([READ], [READ, DENY], ["the statement RefuseWithoutTls is additional"]),
+        ([READ], [READ, DENY], ["the statement RefuseWithoutTls is unexpected"]),
         (
             [READ],
             [READ | {"Action": ["s3:GetObject", "s3:PutObject"]}],
             [
                 "the statement Read lacks Action s3:ListBucket",
-                "the statement Read has in addition Action s3:PutObject",
+                "the statement Read also has Action s3:PutObject",
             ],
         ),
         (
@@ -59,12 +59,12 @@ def policy(*statements: dict[str, Any]) -> dict[str, Any]:
         (
             [READ],
             [READ | {"Effect": "Deny"}],
-            ["the statement Read lacks Effect Allow", "the statement Read has in addition Effect Deny"],
+            ["the statement Read lacks Effect Allow", "the statement Read also has Effect Deny"],
         ),
         (
             [],
             [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}],
-            ["the statement without a Sid (Action s3:*, Effect Allow, Resource *) is additional"],
+            ["the statement without a Sid (Action s3:*, Effect Allow, Resource *) is unexpected"],
         ),
     ],
 )
@@ -276,8 +276,8 @@ BOTH = "bucket.{0} staging_bucket.{0}"
         ("get_role", role(trust=DENY), "roles", "role backend the trust policy differs: "),
         ("get_role", role(boundary=None), "roles", f"boundary is missing, but {BOUNDARY} in the template."),
         ("list_role_policies", {"PolicyNames": []}, "roles", "the policy Own is missing."),
-        ("list_role_policies", {"PolicyNames": ["Own", "More"]}, "roles", "the policy More is additional."),
-        ("get_role_policy", {"PolicyDocument": policy(READ, DENY)}, "roles", "Tls is additional."),
+        ("list_role_policies", {"PolicyNames": ["Own", "More"]}, "roles", "the policy More is unexpected."),
+        ("get_role_policy", {"PolicyDocument": policy(READ, DENY)}, "roles", "Tls is unexpected."),
         ("list_attached_role_policies", {"AttachedPolicies": []}, "roles", f"policy {MANAGED} is missing."),
         ("list_attached_role_policies", MORE, "roles", "the managed policy b is attached in addition."),
         ("get_domain_name", domain("PENDING"), "domain.status", f"The domain {DOMAIN} is PENDING."),

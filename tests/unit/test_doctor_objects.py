@@ -110,7 +110,7 @@ def test_objects_that_the_operator_may_not_look_at_are_a_note_that_hides_no_othe
         (
             [("COMPLETED", LONG_AGO), ("PENDING", LONG_AGO), ("COMPLETED", LONG_AGO)],
             Level.PROBLEM,
-            "For 15 minutes S3 has not copied states/1 to the replica.",
+            "After 15 minutes S3 has not copied states/1 to the replica.",
         ),
         (
             [("FAILED", JUST_NOW), ("COMPLETED", JUST_NOW)],

@@ -292,7 +292,7 @@ def _object(value: object, where: str) -> Mapping[str, Any]:
     if value is None and where == "outputs":
         return {}
     if not isinstance(value, dict):
-        raise InvalidState(f"Something in its '{where}' is not an object.")
+        raise InvalidState(f"An entry in its '{where}' is not an object.")
     return value
 
 
