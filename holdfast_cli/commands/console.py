@@ -77,7 +77,7 @@ They are in no address, no argument of a process and no history.""",
         metavar="STATE",
         help="open the page of this state; default: the list of states",
     ),
-    arguments.sign_in(DEFAULT_SECONDS),
+    arguments.sign_in(DEFAULT_SECONDS, longest=DEFAULT_SECONDS),
     arguments.ADDRESS_OR_TEAM,
     option(
         "--print", action="store_true", help="only print the console's address, where you can paste a token"

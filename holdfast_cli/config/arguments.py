@@ -128,14 +128,19 @@ def session_seconds(value: str) -> int:
     return seconds
 
 
-def _lifetimes() -> str:
+def _lifetimes(longest: int | None = None) -> str:
     from holdfast.identity.sessions import MAX_SECONDS, MIN_SECONDS
 
-    return " to ".join(rules.shown(timedelta(seconds=each)) for each in (MIN_SECONDS, MAX_SECONDS))
+    return " to ".join(rules.shown(timedelta(seconds=each)) for each in (MIN_SECONDS, longest or MAX_SECONDS))
 
 
-def sign_in(default: int) -> Option:
-    """Return the options on whose credentials create a session, and how long the session lasts."""
+def sign_in(default: int, longest: int | None = None) -> Option:
+    """Return the options on whose credentials create a session, and how long it lasts.
+
+    Args:
+        default: seconds that it lasts without --duration.
+        longest: seconds that it lasts at most, if the command allows less than the API.
+    """
     return several(
         option("--oidc", action="store_true", help="with an ID token, not with AWS credentials"),
         option("--id-token-file", type=Path, metavar="FILE", help="with --oidc: the file with the ID token"),
@@ -155,7 +160,7 @@ def sign_in(default: int) -> Option:
             "--duration",
             type=session_seconds,
             metavar="DURATION",
-            help=f"how long the session lasts, from {_lifetimes()}; default: "
+            help=f"how long the session lasts, from {_lifetimes(longest)}; default: "
             f"{rules.shown(timedelta(seconds=default))}",
         ),
     )
