@@ -54,7 +54,9 @@ def create(
     unknown = (
         "run the command again. If the record was stored after all, nobody can use it without its secret."
     )
-    interrupted = "`holdfast token list` shows whether a token was created. If so, its secret is lost: revoke the token."
+    interrupted = (
+        "`holdfast token list` shows whether a token was created. If so, its secret is lost: revoke it."
+    )
     with as_lines(stack, outcome_unknown=unknown, interrupted=interrupted):
         identity = caller_arn(session)
         now = session.clock.now()

@@ -181,8 +181,8 @@ for the local AWS: `set -a; . .local/aws.env; set +a`.""",
         "--gaps",
         action="store_true",
         help=(
-            "show only the sequence numbers of missing events, for a team with audit_archive; the exit code is 1 if "
-            "events are missing"
+            "show only the sequence numbers of missing events, for a team with audit_archive; the exit code "
+            "is 1 if events are missing"
         ),
     ),
     renamed("--state", "the argument STATE"),

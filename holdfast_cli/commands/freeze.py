@@ -351,7 +351,8 @@ def _matching(api: "Api", args: argparse.Namespace, verb: str) -> "list[v1.State
     found = [item for item in listed if rules.covers(args.states, item.name)]
     if found and len(found) == len(listed) and not args.yes:
         asking.for_word(
-            f"The pattern {args.states} matches every state in your scope: this {verb} all {len(found)} states.",
+            f"The pattern {args.states} matches every state in your scope. This {verb} all {len(found)} "
+            "states.",
             str(len(found)),
         )
     return found

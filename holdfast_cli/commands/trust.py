@@ -45,8 +45,8 @@ class _Fixed(argparse.Action):
     def __call__(self, *_: object) -> None:
         raise argparse.ArgumentError(
             self,
-            "this cannot be changed in an existing record, because its sessions would stay valid. Create a new "
-            "record, then remove the old record: that ends its sessions",
+            "this cannot be changed in an existing record, because its sessions would stay valid. Create a "
+            "new record, then remove the old record: that ends its sessions",
         )
 
 

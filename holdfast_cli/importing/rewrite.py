@@ -452,8 +452,8 @@ def _at_address(address: str, moved: Moved) -> dict[str, StateName]:
         if project.isdecimal():
             named = [f"{name} ({old})" for old, name in moved.states.items() if old.endswith(f"#{state}")]
             raise _ByHandError(
-                f"its address has the project ID {project}, but the plan has project paths. "
-                f"{f'The state may be {", ".join(named)}' if named else 'No state in the plan matches'}: {_BY_HAND}"
+                f"its address has the project ID {project}, but the plan has project paths. The state "
+                f"may be {', '.join(named) or 'one that is not in the plan'}: {_BY_HAND}"
             )
         id_ = f"{project}#{state}"
     return {DEFAULT: moved.states[id_]} if id_ in moved.states else _unknown(id_)
