@@ -382,7 +382,7 @@ class Team:
         ),
         "Credentials and presigned addresses are accepted [from these networks](networks.md) only; networks "
         "of IPv6 have no effect.",
-        deployed="The first deployment of a list needs `-c address=`.",
+        deployed="The first `cdk diff`, `synth` or `deploy` with a new list needs `-c address=`.",
         unset="every address",
         default=(),
     )
