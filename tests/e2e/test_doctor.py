@@ -182,7 +182,7 @@ def test_an_api_that_loses_the_body_of_a_delete_is_found(strict: Team) -> None:
         found = problems(doctor(strict, token, "--address", strict.gateway.address))
 
     assert found.keys() == {"api.delete_body"}
-    assert "does not arrive" in found["api.delete_body"][0]
+    assert "the body of a DELETE does not reach the API" in found["api.delete_body"][0]
 
 
 def test_an_api_that_loses_content_md5_is_worth_a_note(strict: Team) -> None:

@@ -340,7 +340,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "a project's number": (
         GROUP,
         terraform(f'backend "http" {{\n    address = "{GITLAB}/42/terraform/state/prod"\n  }}'),
-        "number 42, but the plan has project paths. The state may be net/prod (team/net#prod)",
+        "the project ID 42, but the plan has project paths. The state may be net/prod (team/net#prod)",
     ),
     "tags over two organizations": (
         RENAMED,
