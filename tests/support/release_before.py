@@ -15,14 +15,14 @@ import pytest
 
 from local_aws.server import ROOT
 
-VERSION: Final = "0.3.0"
-COMMIT: Final = "b5a4a951b0e31da9193eb4c365c4f9a1392bc662"
+VERSION: Final = "0.4.0"
+COMMIT: Final = "c234278454aa403cc53542a174a7f9fd53e2f6c6"
 """The last commit of that version. `tests/recordings/before/` has what it printed."""
 
 COMMAND: Final = (sys.executable, "-P", "-m", "holdfast_cli")
 """The `holdfast` command of the sources that PYTHONPATH names."""
 
-NAMES: Final = {"state declare": "state create", "trust create": "trust add", "--owner": "--for"}
+NAMES: Final[dict[str, str]] = {}
 """The names that its command has for this one's commands and options."""
 
 

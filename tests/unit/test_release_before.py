@@ -5,7 +5,7 @@ import re
 from tests.support import recorded, release_before
 from tests.support.pages import page, text
 
-BROKEN = {"commands.json": {"state restore": ["lineage_before is gone"]}}
+BROKEN: dict[str, dict[str, list[str]]] = {}
 """Members that the JSON of the release before has and this one's has not; CHANGELOG.md says so."""
 NAMES = {old: new for new, old in release_before.NAMES.items()}
 VERSIONS = re.findall(r"^## (\S+)", text(page("CHANGELOG.md")), re.MULTILINE)
