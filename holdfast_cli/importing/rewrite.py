@@ -453,7 +453,7 @@ def _at_address(address: str, moved: Moved) -> dict[str, StateName]:
             named = [f"{name} ({old})" for old, name in moved.states.items() if old.endswith(f"#{state}")]
             raise _ByHandError(
                 f"its address has the project ID {project}, but the plan has project paths. The state "
-                f"may be {', '.join(named) or 'one that is not in the plan'}: {_BY_HAND}"
+                f"may be {', '.join(named) or 'a state outside the plan'}: {_BY_HAND}"
             )
         id_ = f"{project}#{state}"
     return {DEFAULT: moved.states[id_]} if id_ in moved.states else _unknown(id_)
