@@ -97,7 +97,7 @@ def _paragraph(run: Row) -> str:
     counted = dict(word.split("=") for word in run["line"].split())
     cut = [f"{part['part']} ({part['bounds']})" for part in run["parts"] if part["bounds"] != "all"]
     ran = f"{run['date']}, commit {run['commit']}: {run['minutes']} minutes on {run['machine']}."
-    ended = f"Parts that ran out of time before their bounds: {', '.join(cut) or 'none'}."
+    ended = f"Parts that ran out of time, and how far they came: {', '.join(cut) or 'none'}."
     lines = [
         *textwrap.wrap(f"{ran} {ended}", 120),
         "",
