@@ -27,6 +27,7 @@ _SINCE: Final = rules.when("30d")
 _PAUSE: Final = 2.0
 """Seconds between two searches for new events: CloudWatch Logs allows an account few requests a second."""
 _EVENT_WIDTH: Final = max(map(len, EVENTS))
+_WORDS_WIDTH: Final = max(map(len, trail_texts.EVENTS.values()))
 _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
 """The fields of an event that an option of the same name selects by."""
 DETAILS = (
@@ -43,19 +44,22 @@ NOT_DETAILS = frozenset(
 )
 """The fields that have their own column, and the fields that only --json shows."""
 
-_LONGEST_DETAIL: Final = 60
-"""How many characters of a detail the brief table has."""
-LEAST: Final = {"WHO": 12, "DETAIL": 15}
-"""Column of the brief table whose cells are cut -> how many cells of the terminal it has at least."""
-
 _SIGN_INS: Final = (Event.SIGN_IN_ACCEPTED, Event.SIGN_IN_REFUSED, Event.SIGN_IN_FAILED)
 """The events whose field `reason` is a code."""
+_FREEZES: Final = (Event.STATE_FROZEN, Event.STATE_UNFROZEN)
+_SAY_IT: Final = (Event.STATE_RESTORED, Event.STATE_UNDELETED)
+"""The events whose words say the operation."""
+_HELD: Final = ("locked", "frozen")
+"""The refusals that say how a lock is held."""
 
 COMMAND = Command()
 
 
 def _event(value: str) -> str:
     if value not in EVENTS:
+        typed = value.lower()
+        if code := next((each for each, words in trail_texts.EVENTS.items() if words == typed), None):
+            raise argparse.ArgumentTypeError(f"the code of the event {value!r} is {code}: type the code")
         raise argparse.ArgumentTypeError(
             f"{value!r} is not a valid event; this version knows {', '.join(EVENTS)}"
         )
@@ -92,7 +96,13 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
         ),
         either(
             option(
-                "--event", type=_event, metavar="EVENT", help="show only this event, such as state.written"
+                "--event",
+                type=_event,
+                metavar="EVENT",
+                help=(
+                    "show only this event, by its code, such as lock.force_unlocked for 'lock broken'; pipes "
+                    "and --long show the codes"
+                ),
             ),
             option(
                 "--writes",
@@ -257,7 +267,7 @@ def follow(
     from holdfast_cli.bucket import audit
 
     brief = output.is_brief(long=args.long)
-    people = _People()
+    known = _Known()
     following = audit.Following(source, search)
     count = args.limit if args.limit or args.since else 0
     events = following.begin(count, output.Progress())
@@ -265,12 +275,12 @@ def follow(
         output.tell(waiting)
     is_available = True
     while True:
-        people.learn(events.values())
+        known.learn(events.values())
         for event in events.values():
             if args.json:
                 output.write(json.dumps(event))
             else:
-                output.write(_brief_line(event, people) if brief else _line(event))
+                output.write(_brief_line(event, known) if brief else _line(event))
         time.sleep(pause)
         try:
             events = following.new()
@@ -284,51 +294,58 @@ def follow(
 
 def _line(event: Mapping[str, Any]) -> str:
     """Return an event as one line, not padded to columns. For a terminal, the line is wrapped at spaces."""
-    return _joined(_cells(event))
+    return _joined(_cells(event), _EVENT_WIDTH)
 
 
-def _brief_line(event: Mapping[str, Any], people: "_People") -> str:
+def _brief_line(event: Mapping[str, Any], known: "_Known") -> str:
     """Return an event as `_line` does, with the exact time: it stays on the screen, where an age would not
     stay true."""
-    return _joined([_time(event, None), *_brief(event, people)])
+    return _joined([_time(event, None), *_brief(event, known)], _WORDS_WIDTH)
 
 
-def _joined(cells: Iterable[str]) -> str:
+def _joined(cells: Iterable[str], width: int) -> str:
     time_, kind, *rest = (output.plain(text) or "-" for text in cells)
-    line = "  ".join([time_, f"{kind:<{_EVENT_WIDTH}}", *rest])
+    line = "  ".join([time_, f"{kind:<{width}}", *rest])
     return output.wrapped(line, hanging=2)
 
 
 def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Namespace) -> str:
     """Return events of the audit trail as a table, with their ages; brief unless --long is given."""
     if output.is_brief(long=args.long):
-        people = _People()
-        people.learn(events)
-        brief = [[_age(event, now), *_brief(event, people)] for event in events]
+        known = _Known()
+        known.learn(events)
+        brief = [[_age(event, now), *_brief(event, known)] for event in events]
         if args.state is None:
-            return output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), brief, LEAST)
+            return output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), brief)
         without_state = [[age, event, who, detail] for age, event, who, _, detail in brief]
-        return output.flowing(("AGE", "EVENT", "WHO", "DETAIL"), without_state, LEAST)
+        return output.flowing(("AGE", "EVENT", "WHO", "DETAIL"), without_state)
     rows = [_cells(event, now) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)
 
 
-class _People:
-    """The names of principals without an owner, as their clients say them: most events do not have it.
+class _Known:
+    """What events tell of each other: names of principals, and serials of versions.
 
-    A name counts for all events of a principal from one address, unless its clients there say several.
+    Most events do not have the name that their client says. Such a name counts for all events of a principal
+    from one address, unless its clients there say several.
     """
 
     def __init__(self) -> None:
         self._said: dict[tuple[str, str], set[str]] = {}
+        self._owners: dict[str, str] = {}
+        self._serials: dict[str, str] = {}
 
     def learn(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Add the names in events."""
+        """Add what events tell."""
         for event in events:
-            _, address = self._place(event)
+            principal, address = self._place(event)
             if address and (client := self._client(event)):
-                self._said.setdefault(self._place(event), set()).add(client)
+                self._said.setdefault((principal, address), set()).add(client)
+            if owner := _text(event, "owner"):
+                self._owners[principal] = owner
+            if serial := _text(event, "serial"):
+                self._serials[_text(event, "version_id")] = serial
 
     def name(self, event: Mapping[str, Any]) -> str:
         """Return who caused an event, in a few words; empty if that is not known."""
@@ -336,6 +353,16 @@ class _People:
         said = self._said.get(self._place(event), set())
         client = self._client(event) or (next(iter(said)) if len(said) == 1 else "")
         return short_person(principal, _text(event, "owner"), client) if principal else ""
+
+    def holder(self, event: Mapping[str, Any]) -> str:
+        """Return who held the lock or the freeze that an event is about; empty if the event does not say."""
+        principal = _text(event, "held_by")
+        owner = self._owners.get(principal, "")
+        return short_person(principal, owner, _text(event, "who")) if principal else ""
+
+    def restored_serial(self, event: Mapping[str, Any]) -> str:
+        """Return the serial of the version whose content a restore wrote again; empty if it is not known."""
+        return self._serials.get(_text(event, "restored_from"), "")
 
     @staticmethod
     def _place(event: Mapping[str, Any]) -> tuple[str, str]:
@@ -346,27 +373,51 @@ class _People:
         return "" if event.get("held_by") else _text(event, "who")  # with `held_by` it is the holder's
 
 
-def _brief(event: Mapping[str, Any], people: _People) -> list[str]:
-    """Return an event's name, who did it, the state, and the one detail that tells most."""
-    who = people.name(event)
-    return [_text(event, "event"), who, _text(event, "state"), output.cut(_told(event), _LONGEST_DETAIL)]
+def _brief(event: Mapping[str, Any], known: _Known) -> list[str]:
+    """Return what happened in words, who did it, the state, and what else people ask for."""
+    what = trail_texts.event(_text(event, "event"))
+    return [what, known.name(event), _text(event, "state"), _told(event, known)]
 
 
-def _told(event: Mapping[str, Any]) -> str:
-    """Return the one detail of an event that tells most, in words; empty without a detail."""
+def _told(event: Mapping[str, Any], known: _Known) -> str:
+    """Return an event's details in words and without IDs, with the reason at the end; empty without any."""
     kind = _text(event, "event")
     if kind in (Event.TOKEN_CHANGED, Event.TRUST_CHANGED):
         return _of_record(event)
-    if error := _text(event, "error"):
-        return "a fault of Holdfast" if kind == Event.REQUEST_FAILED else trail_texts.refusal(error)
-    if reason := _text(event, "reason"):
-        return trail_texts.refusal(reason) if kind in _SIGN_INS else reason
-    if operation := _text(event, "operation"):
-        return trail_texts.operation(operation)
-    if kind == Event.SESSION_CREATED and (trust := _text(event, "trust")):
-        return f"trust {trust}"
-    serial = _text(event, "serial")
-    return f"serial {serial}" if serial else ""
+    reason = _text(event, "reason")
+    why = trail_texts.refusal(reason) if kind in _SIGN_INS else reason
+    facts = [_refused(event, known)] if _text(event, "error") else _facts(event, known)
+    return ": ".join(filter(None, (", ".join(filter(None, facts)), why)))
+
+
+def _refused(event: Mapping[str, Any], known: _Known) -> str:
+    """Return why a request failed, with the name of who holds the lock that was in the way."""
+    if _text(event, "event") == Event.REQUEST_FAILED:
+        return "a fault of Holdfast"
+    error, holder = _text(event, "error"), known.holder(event)
+    return f"{error} by {holder}" if error in _HELD and holder else trail_texts.refusal(error)
+
+
+def _facts(event: Mapping[str, Any], known: _Known) -> list[str]:
+    """Return what a request did: the client's operation, whose lock it was about, and serials."""
+    kind, holder = _text(event, "event"), known.holder(event)
+    is_own_freeze = kind in _FREEZES and event.get("held_by") == event.get("principal")
+    return [
+        "" if kind in _SAY_IT else trail_texts.operation(_text(event, "operation")),
+        f"{'frozen' if kind in _FREEZES else 'held'} by {holder}" if holder and not is_own_freeze else "",
+        f"trust {_text(event, 'trust')}" if kind == Event.SESSION_CREATED and event.get("trust") else "",
+        _serials(event, known),
+    ]
+
+
+def _serials(event: Mapping[str, Any], known: _Known) -> str:
+    """Return which serial was written, with the one before if it is not the next, or with the restored one."""
+    serial, before = _text(event, "serial"), _text(event, "serial_before")
+    if serial and _text(event, "event") in _SAY_IT:
+        restored = known.restored_serial(event)
+        return f"serial {restored} as {serial}" if restored else f"as serial {serial}"
+    is_jump = before.isdecimal() and serial.isdecimal() and int(serial) not in (int(before), int(before) + 1)
+    return f"serial {before} to {serial}" if is_jump else f"serial {serial}" if serial else ""
 
 
 def _of_record(event: Mapping[str, Any]) -> str:

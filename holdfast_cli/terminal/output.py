@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import zip_longest
@@ -27,8 +27,8 @@ _GAP = "  "
 """The space between two columns."""
 _FIXED: Final = 2
 """How many columns of `flowing` are as wide as their widest cells."""
-_LINE: Final = 3
-"""The cost of a cell with its own line in `flowing`; a cut cell costs 1."""
+_TALLEST: Final = 3
+"""How many lines a cell of a table has at most; a taller one is below its row."""
 _WORD = re.compile(r"\(?(?:\bin )?\b\d+ [a-z]+(?: ago)?[),.:;]*(?!\S)|(?:[^\s`]|`[^`]*`|`)+")
 """A part of a text in which no line breaks: a number with its word, an age, and a command in backquotes, to
 be copied as a whole."""
@@ -278,7 +278,7 @@ def table(
     `colours` has a row's colour at the row's place, as `coloured` takes it, or None.
 
     On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit; if
-    that is because of few cells, only these are. A name in the first column that takes more than half of the
+    that is because of few cells, only these are, as are cells that would take many lines. A name in the first column that takes more than half of the
     width, and does not fit beside the others, has a line of its own; the only line of its row if there is
     nothing else in it. An empty cell is shown as `-`, so that columns can be counted; the texts of a cell are
     joined by commas.
@@ -292,7 +292,7 @@ def table(
     longest = max(room // 2, room - _total([0, *_widest(lines)[1:]]))
     are_alone = [len(headings) > 1 and _unbroken(line[0]) > longest for line in lines]
     beside_names = [["", *line[1:]] if alone else line for line, alone in zip(lines, are_alone, strict=True)]
-    shown = _without_wide_words(beside_names, room)
+    shown = _without_tall_cells(_without_wide_words(beside_names, room), room)
     widths = _widths(shown, room)
     beside = len(widths)
     is_below = [
@@ -340,77 +340,65 @@ def _without_wide_words(lines: Sequence[Sequence[str]], room: int) -> Sequence[S
     return left
 
 
-def flowing(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], least: Mapping[str, int] | None = None
-) -> str:
+def _without_tall_cells(lines: Sequence[Sequence[str]], room: int) -> Sequence[Sequence[str]]:
+    """Return the lines without the cells that would be taller than `_TALLEST` in the width of their columns."""
+    widths = _widths(lines, room)
+    beside = len(widths)
+    return [
+        [
+            first,
+            *(
+                "" if len(_broken(cell, width)) > _TALLEST else cell
+                for cell, width in zip(others, widths[1:], strict=False)
+            ),
+            *others[beside - 1 :],
+        ]
+        for first, *others in lines
+    ]
+
+
+def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table for a terminal in which a row takes one line, and each cell that does not fit one more.
 
     The lines of the cells that do not fit are below their row. The first two columns are as wide as their
-    widest cells. `least` has the headings of columns whose cells are cut instead, and how many cells of the
-    terminal such a column has at least.
+    widest cells.
     """
     from rich.cells import cell_len
 
     texts = [[plain(cell) or "-" for cell in row] for row in (headings, *rows)]
-    needed = [(least or {}).get(heading) for heading in headings]
-    widths = _flowing_widths(
-        [[cell_len(cell) for cell in row] for row in texts], needed, _columns(sys.stdout)
-    )
+    widths = _flowing_widths([[cell_len(cell) for cell in row] for row in texts], _columns(sys.stdout))
     indent = " " * (widths[0] + len(_GAP))
     laid = []
     for line in texts:
-        cells = [
-            cell if few is None else _cut_to(cell, width)
-            for cell, width, few in zip(line, widths, needed, strict=True)
-        ]
-        fits = [cell_len(cell) <= width for cell, width in zip(cells, widths, strict=True)]
-        beside = [cell if fitting else "" for cell, fitting in zip(cells, fits, strict=True)]
+        fits = [cell_len(cell) <= width for cell, width in zip(line, widths, strict=True)]
+        beside = [cell if fitting else "" for cell, fitting in zip(line, fits, strict=True)]
         laid.append(_side_by_side(beside, widths))
-        laid += [wrapped(cell, head=indent) for cell, fitting in zip(cells, fits, strict=True) if not fitting]
+        laid += [wrapped(cell, head=indent) for cell, fitting in zip(line, fits, strict=True) if not fitting]
     return "\n".join(laid)
 
 
-def _cut_to(text: str, width: int) -> str:
-    """Return a text in at most `width` cells, as `cut` does; a text in quotes keeps both."""
-    from rich.cells import cell_len, set_cell_size
-
-    if cell_len(text) <= width:
-        return text
-    end = '…"' if text[0] == text[-1] == '"' else "…"
-    return f"{set_cell_size(text, width - len(end)).rstrip()}{end}"
-
-
-def _flowing_widths(lines: Sequence[Sequence[int]], least: Sequence[int | None], room: int) -> list[int]:
+def _flowing_widths(lines: Sequence[Sequence[int]], room: int) -> list[int]:
     """Return the widths of all columns, from those of all cells; the first line is the headings.
 
-    The columns behind the second become narrower until all fit. Each step costs the least for each cell of
-    the terminal that is won.
+    The columns behind the second become narrower until all fit. Each step takes the fewest cells out of
+    their rows for each cell of the terminal that is won.
     """
     headings, *_ = lines
     columns = list(zip(*lines, strict=True))
-    widest = [max(column) for column in columns]
-    widths = list(widest)
+    widths = [max(column) for column in columns]
     while (excess := _total(widths) - room) > 0:
         steps: list[tuple[float, int, int]] = []  # of equal steps, that of the last column is done
         for number, column in enumerate(columns[_FIXED:], _FIXED):
-            few, width = least[number], widths[number]
-            if few is None:
-                cost = _LINE
-                narrower = max((each for each in column if headings[number] <= each < width), default=width)
-            else:
-                cost = 1
-                narrower = min(width, max(few, headings[number], width - excess))
+            width = widths[number]
+            narrower = max((each for each in column if headings[number] <= each < width), default=width)
             if narrower < width:
                 won = min(width - narrower, excess)
                 lost = sum(each > narrower for each in column)
-                steps.append((cost * lost / won, -number, narrower))
+                steps.append((lost / won, -number, narrower))
         if not steps:
             return widths
         _, place, width = min(steps)
         widths[-place] = width
-    for number, few in enumerate(least):  # the last step may have won more than was needed
-        if few is not None:
-            widths[number] = min(widest[number], widths[number] + room - _total(widths))
     return widths
 
 

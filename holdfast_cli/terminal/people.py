@@ -5,8 +5,6 @@ from typing import Final
 from holdfast.access import ANOTHER_PROGRAM, called, claimed
 from holdfast_cli.terminal.output import cut
 
-_LONGEST: Final = 20
-"""How many characters of a name a column has."""
 _OF_TOKEN: Final = 8
 """How many characters of a token's ID a column has."""
 
@@ -29,14 +27,12 @@ def person(principal: str | None, owner: str | None, who: str | None) -> str:
 
 
 def short_person(principal: str | None, owner: str | None, who: str | None) -> str:
-    """Return `person` for a column: the beginning of a long name, or of the ID of a token.
+    """Return `person` for a column, with only the beginning of the ID of a token.
 
     >>> short_person("token:k2v9x0q7m3c1d8f5a6b4", None, ""), short_person("token:x", "", "ci@runner-of-ada")
     ('token k2v9x0q7…', '"ci@runner-of-ada"')
     """
-    if not owner and who and who != principal:
-        return claimed(cut(who, _LONGEST - len('""')))
     kind, _, token = (principal or "").partition(":")
-    if not owner and kind == "token":
+    if not owner and kind == "token" and who in (None, "", principal):
         return f"token {cut(token, _OF_TOKEN + 1)}"
-    return cut(person(principal, owner, who), _LONGEST)
+    return person(principal, owner, who)

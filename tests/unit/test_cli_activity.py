@@ -145,16 +145,17 @@ def test_a_terminal_gets_a_line_an_event_and_a_pipe_or_long_gets_all_fields(
 
     assert shown() == [
         ["AGE", "EVENT", "WHO", "STATE", "DETAIL"],
-        ["9", "min", "state.written", "ada", "network/prod", "-"],
+        ["9", "min", "state", "written", "ada", "network/prod", "-"],
     ]
     assert shown("network/prod") == [
         ["AGE", "EVENT", "WHO", "DETAIL"],
-        ["9", "min", "state.written", "ada", "-"],
+        ["9", "min", "state", "written", "ada", "-"],
     ]
     assert "network/prod" in run(stub, "activity", "network/prod", "--writes").stdout
     piped = run(stub, "activity", "--writes").stdout
     assert "(9 min ago)" in piped
     assert "role=writer" in piped
+    assert "  state.written  " in piped
     assert run(stub, "activity", "--writes", "--long").stdout == piped
     assert shown("--long", columns=400) == [line.split() for line in piped.splitlines()]
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from holdfast_cli.clock import Clock
 from holdfast_cli.commands import audit as command
 from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.terminal import output
+from tests.support.management import run
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
@@ -331,32 +333,65 @@ EVENTS = tuple(
     {"time": time.isoformat(), "event": kind, "principal": "token:k2v9", "source_ip": "192.0.2.1", **fields}
     for time, kind, fields in (
         (NOW - timedelta(days=9), "lock.acquired", {"who": "kim@desk", "operation": "OperationTypeApply"}),
-        (NOW - timedelta(hours=5), "lock.force_unlocked", {"who": "bea@desk", "held_by": "token:x"}),
-        (NOW - timedelta(minutes=9), "request.refused", {"owner": "ada", "error": "locked", "reason": "-"}),
-        (NOW - timedelta(seconds=7), "state.written", {"state": "a/b", "serial": 12, "serial_before": 11}),
-        (NOW, "state.frozen", {"reason": 70 * "x"}),
+        (
+            NOW - timedelta(hours=5),
+            "lock.force_unlocked",
+            {"who": "bea@desk", "held_by": "token:x", "reason": "the job is gone"},
+        ),
+        (NOW - timedelta(minutes=9), "request.refused", {"owner": "ada", "error": "not_allowed"}),
+        (
+            NOW - timedelta(seconds=8),
+            "state.written",
+            {"state": "a/b", "serial": 12, "serial_before": 11, "version_id": "v12", "operation": "state-mv"},
+        ),
+        (NOW - timedelta(seconds=7), "state.written", {"state": "a/b", "serial": 15, "serial_before": 12}),
+        (
+            NOW,
+            "state.restored",
+            {"state": "a/b", "serial": 16, "operation": "restore", "restored_from": "v12", "reason": "undo"},
+        ),
+        (NOW, "state.unfrozen", {"held_by": "token:z", "principal": "token:o", "owner": "olga"}),
+        (NOW, "state.frozen", {"held_by": "token:k2v9", "reason": 70 * "x"}),
+        (NOW, "request.refused", {"error": "locked", "held_by": "token:o"}),
         (NOW, "sign_in.refused", {"principal": None, "subject": "arn:aws:sts::1:x"}),
         (NOW, "states.listed", {"principal": None, "time": "at dusk"}),
     )
 )
 
 
-def test_a_terminal_gets_an_event_with_its_age_a_name_and_one_detail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_an_event_in_words_with_its_age_names_and_details(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
     assert (
         command.table(EVENTS, NOW, asked())
         == f"""\
-AGE      EVENT                WHO               STATE  DETAIL
-9 d      lock.acquired        "kim@desk"        -      apply
-5 h      lock.force_unlocked  "kim@desk"        -      -
-9 min    request.refused      ada               -      locked
-7 s      state.written        "kim@desk"        a/b    serial 12
-0 s      state.frozen         "kim@desk"        -      {59 * "x"}…
-0 s      sign_in.refused      arn:aws:sts::1:x  -      -
-at dusk  states.listed        -                 -      -"""
+AGE      EVENT             WHO               STATE  DETAIL
+9 d      lock acquired     "kim@desk"        -      apply
+5 h      lock broken       "kim@desk"        -      held by "bea@desk": the job is gone
+9 min    request refused   ada               -      the role or scope does not allow it
+8 s      state written     "kim@desk"        a/b    mv, serial 12
+7 s      state written     "kim@desk"        a/b    serial 12 to 15
+0 s      version restored  "kim@desk"        a/b    serial 12 as 16: undo
+0 s      state unfrozen    olga              -      frozen by token z
+0 s      state frozen      "kim@desk"        -      {70 * "x"}
+0 s      request refused   "kim@desk"        -      locked by olga
+0 s      sign-in refused   arn:aws:sts::1:x  -      -
+at dusk  states listed     -                 -      -"""
     )
+
+
+def test_a_pipe_has_the_codes_of_events() -> None:
+    piped = command.table(EVENTS, NOW, asked()).splitlines()
+
+    assert [re.split(r"  +", line)[1] for line in piped] == ["EVENT", *[one["event"] for one in EVENTS]]
+
+
+def test_the_words_of_an_event_as_an_option_name_its_code() -> None:
+    done = run(None, "audit", "--event", "Lock broken")
+
+    assert done.returncode == 2
+    assert "the code of the event 'Lock broken' is lock.force_unlocked" in done.stderr
 
 
 def test_an_event_that_follows_has_its_time_on_a_terminal_too(
@@ -380,6 +415,6 @@ def test_an_event_that_follows_has_its_time_on_a_terminal_too(
             command.follow(log, search(), args, "", 2)
         printed.append(capsys.readouterr().out.split())
 
-    assert printed[0][1:] == ["state.written", "ada", "network/prod", "serial", "3"]
+    assert printed[0][1:] == ["state", "written", "ada", "network/prod", "serial", "3"]
     assert printed[1][1:] == ["state.written", "ada", "(token:k2v9)", "network/prod", "serial=3"]
     assert printed[0][0] == printed[1][0]

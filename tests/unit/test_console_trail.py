@@ -5,6 +5,7 @@ from pathlib import Path
 
 from holdfast.audit import EVENTS, READINGS, WRITES
 from holdfast.identity.authentication import DenialReason
+from holdfast_cli.api import trail_texts
 from holdfast_cli.api.trail_texts import OF_S3, REFUSALS, refusal
 from holdfast_cli.bucket.audit import NOTHING_TO_READ
 from tests.unit.test_errors import LEAVES
@@ -30,6 +31,7 @@ def test_every_event_has_words_and_no_other() -> None:
     assert list(words) == [str(event) for event in EVENTS]
     assert [one for one in words.values() if not re.fullmatch(r"[A-Z][a-z]+([- ][a-z]+)+", one)] == []
     assert len(set(words.values())) == len(words), "two events have the same words"
+    assert words == {code: said.capitalize() for code, said in trail_texts.EVENTS.items()}
 
 
 def test_every_operation_of_s3_that_becomes_an_event_has_words() -> None:
