@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.api import form
 from holdfast_cli import private_file
-from holdfast_cli.api import state_versions, version_reference
+from holdfast_cli.api import deletions, state_versions, version_reference
+from holdfast_cli.api.deletions import Deleter, Deletion
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import (
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 
 _LIMIT: Final = 20
 """The number of versions that `history` shows by default: one page of the API."""
-
-_LONGEST_LOCK: Final = 60
-"""How many characters about a lock the brief list has: the reason of a freeze may have 200."""
 
 _FIRST: Final = ("state", "serial", "written", "written by", "by", "operation", "status")
 """The fields of a state that a terminal shows above the lock; the others are below."""
@@ -126,8 +124,12 @@ def _list(args: argparse.Namespace) -> None:
     if args.json:
         output.write_json([item.raw for item in states])
     elif states:
-        heading = "DELETED" if args.deleted else "DECLARED" if args.declared else "MODIFIED"
-        output.write(_table_of_states(states, heading, api.now(), brief=output.is_brief(long=args.long)))
+        brief = output.is_brief(long=args.long)
+        if args.deleted:
+            output.write(_table_of_deleted(api, states, brief=brief))
+        else:
+            heading = "DECLARED" if args.declared else "MODIFIED"
+            output.write(_table_of_states(states, heading, api.now(), brief=brief))
     else:
         output.write(output.wrapped(f"No states found in your scope{_named(args.states)}."))
 
@@ -166,16 +168,44 @@ def _is_wanted(item: "v1.StateItem", args: argparse.Namespace, now: datetime) ->
 
 
 def _table_of_states(states: "list[v1.StateItem]", modified: str, now: datetime, *, brief: bool) -> str:
-    written, held = (age, _held) if brief else (word, lock_words)
-    rows = [
-        [item.name, size(item.size), written(item, "modified", now), held(item.lock, now)] for item in states
-    ]
-    headings = ("STATE", "SIZE", modified, "LOCK")
-    return output.table(headings, rows, [colour(item.lock) for item in states])
+    columns = _columns(states, modified, now, brief=brief)
+    if brief and modified != "MODIFIED":
+        columns = _telling(columns)
+    return _in_colours(states, columns)
 
 
-def _held(lock: "v1.Lock | None", now: datetime) -> str:
-    return output.cut(lock_brief(lock, now), _LONGEST_LOCK)
+def _table_of_deleted(api: "Api", states: "list[v1.StateItem]", *, brief: bool) -> str:
+    """Return a table of deleted states, with who deleted each and why; if it is brief, without IDs."""
+    found = deletions.deleters(api, {Deletion(item.name, item.modified) for item in states if item.modified})
+    who = [item.modified and found.get(Deletion(item.name, item.modified)) or Deleter() for item in states]
+    columns = {
+        **_columns(states, "DELETED", api.now(), brief=brief),
+        "BY": [each.brief if brief else each.long for each in who],
+        "REASON": [each.reason for each in who],
+    }
+    return _in_colours(states, _telling(columns) if brief else columns)
+
+
+def _columns(
+    states: "list[v1.StateItem]", modified: str, now: datetime, *, brief: bool
+) -> dict[str, list[str]]:
+    written, held = (age, lock_brief) if brief else (word, lock_words)
+    return {
+        "STATE": [item.name for item in states],
+        "SIZE": [size(item.size) for item in states],
+        modified: [written(item, "modified", now) for item in states],
+        "LOCK": [held(item.lock, now) for item in states],
+    }
+
+
+def _telling(columns: "Mapping[str, list[str]]") -> dict[str, list[str]]:
+    """Return the columns that have something to say."""
+    return {heading: cells for heading, cells in columns.items() if any(cells)}
+
+
+def _in_colours(states: "list[v1.StateItem]", columns: "Mapping[str, list[str]]") -> str:
+    rows = list(zip(*columns.values(), strict=True))
+    return output.table(list(columns), rows, [colour(item.lock) for item in states])
 
 
 @COMMAND.add(
@@ -333,24 +363,30 @@ def _history(args: argparse.Namespace) -> None:
         output.write_json([version.raw for version in versions])
     elif versions:
         brief = output.is_brief(long=args.long)
-        output.write((_brief_history if brief else _table_of_versions)(versions, api.now()))
+        name = args.state.value
+        deleted = {Deletion(name, each.time): each for each in versions if each.delete_marker and each.time}
+        found = deletions.deleters(api, deleted)
+        who = {version.version: found.get(each, Deleter()) for each, version in deleted.items()}
+        output.write((_brief_history if brief else _table_of_versions)(versions, who, api.now()))
     else:
         output.write(output.wrapped(f"The state {args.state} has no versions."))
     if not args.all and len(versions) == args.limit:
         output.tell(f"holdfast: These are the newest {args.limit}; --all shows all versions.")
 
 
-def _table_of_versions(versions: "list[v1.Version]", now: datetime) -> str:
+def _table_of_versions(
+    versions: "list[v1.Version]", deleters: "Mapping[str, Deleter]", now: datetime
+) -> str:
     rows = [
         [
             whole(version.serial),
             word(version, "time", now),
             _status(version),
             version.version,
-            writer(version),
+            deleters[version.version].long if version.version in deleters else writer(version),
             version.operation,
             size(version.size),
-            _note(version),
+            deleters[version.version].reason if version.version in deleters else _note(version),
         ]
         for version in versions
     ]
@@ -358,18 +394,18 @@ def _table_of_versions(versions: "list[v1.Version]", now: datetime) -> str:
     return output.table(headings, rows)
 
 
-def _brief_history(versions: "list[v1.Version]", now: datetime) -> str:
+def _brief_history(versions: "list[v1.Version]", deleters: "Mapping[str, Deleter]", now: datetime) -> str:
     serials = {version.version: version.serial for version in versions}
-    rows = [
-        [
-            whole(version.serial),
-            age(version, "time", now),
-            "deleted" if version.delete_marker else operation(version.operation),
-            short_person(version.principal, version.owner, version.who) if writer(version) else "",
-            _brief_note(version, serials),
-        ]
-        for version in versions
-    ]
+    rows = []
+    for version in versions:
+        written = age(version, "time", now)
+        if version.delete_marker:
+            deleter = deleters.get(version.version, Deleter())
+            rows.append(["", written, "deleted", deleter.brief, deleter.reason])
+        else:
+            by = short_person(version.principal, version.owner, version.who) if writer(version) else ""
+            note = _brief_note(version, serials)
+            rows.append([whole(version.serial), written, operation(version.operation), by, note])
     return output.table(("SERIAL", "WRITTEN", "WHAT", "BY", "NOTE"), rows)
 
 

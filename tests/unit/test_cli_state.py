@@ -4,7 +4,9 @@ import json
 import re
 import stat
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -90,7 +92,7 @@ app           812 B  2 h ago   -
               900 B  3 d ago   -
 network/eu    4 MB   1 d ago   locked 25 min, bea@example.com
 network/prod  4 MB   40 d ago  frozen, ends in 3 h: key ceremony, ask security
-                               on-call bef…
+                               on-call before anything else
 new           -      -         locked 2 d, "bob@desk"
 past          1 B    1 d ago   freeze ended 4 h ago: incident 4711
 """
@@ -291,7 +293,7 @@ def test_history_tells_of_each_version_who_wrote_it_and_whether_it_counts(stub: 
     assert rows[0].endswith("4.2 MB  restored from v-12: undo")
     assert "never acknowledged" in rows[1]
     assert rows[2].startswith("-       2026-11-20T13:00:00Z (")
-    assert re.search(r"ago\)  deleted +marker  ", rows[2])
+    assert re.search(r"ago\)  deleted +marker  +not known  +-  +-  +-$", rows[2])
 
 
 def test_history_on_a_terminal_has_serials_and_names_and_with_long_also_ids(stub: ApiStub) -> None:
@@ -317,13 +319,126 @@ SERIAL  WRITTEN    WHAT     BY               NOTE
 14      2 h ago    apply    "bob@desk"       never acknowledged
 13      1 d ago    push     token k2v9x0q7…  -
 12      2 d ago    restore  token k2v9x0q7…  restored
--       3 d ago    deleted  -                -
+-       3 d ago    deleted  not known        -
 """
     )
     piped = output(stub, "state", "history", NAME)
     assert output(stub, "state", "history", NAME, "--long") == piped
     long = terminal.run([HOLDFAST, "state", "history", NAME, "--long"], plain, columns=400)
     assert [line.split() for line in long.splitlines()] == [line.split() for line in piped.splitlines()]
+
+
+def deletion(state: str, time: datetime, owner: str, **more: str) -> dict[str, str]:
+    """Return an event of the audit trail."""
+    who = {"principal": f"token:{owner}", "owner": f"{owner}@example.com"}
+    return {"event": "state.deleted", "state": state, "time": time.isoformat(), **who, **more}
+
+
+def may_read_activity(*scope: str) -> Reply:
+    return answer({"principal": "token:x", "may": [{"action": "read_activity", "scope": scope}]})
+
+
+DAY = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+def test_history_says_who_deleted_the_state_and_why(stub: ApiStub) -> None:
+    history = page(
+        "versions",
+        deleted("marker-2", "2026-11-20T12:00:00Z") | {"current": True},
+        version("v-15", 15, "2026-11-20T11:59:58Z", who=None),
+        deleted("marker-1", "2026-11-20T11:59:55Z"),
+    )
+    events = page(
+        "events",
+        {"event": "state.read", "state": NAME, "time": DAY.isoformat()},
+        deletion(NAME, DAY + SECOND, "bea", reason="moved"),
+        deletion("other", DAY, "eve"),
+        deletion(NAME, DAY - 4 * SECOND, "ada"),
+    )
+    replies = (history, may_read_activity("network/*"), events)
+    stub.reply(*replies, *replies, history)
+
+    shown = terminal.run(
+        [HOLDFAST, "state", "history", NAME], environment(stub, TERM="dumb"), columns=80
+    ).splitlines()
+    piped = output(stub, "state", "history", NAME).splitlines()
+    document = json.loads(output(stub, "state", "history", NAME, "--json"))
+
+    assert [re.split(r"  +", line)[2:] for line in shown[1:]] == [
+        ["deleted", "bea@example.com", "moved"],
+        ["apply", "token k2v9x0q7…", "-"],
+        ["deleted", "ada@example.com", "-"],
+    ]
+    cells = [re.split(r"  +", line) for line in piped[1:]]
+    assert cells[0][4:] == ["bea@example.com (token:bea)", "-", "-", "moved"]
+    assert cells[2][4:] == ["ada@example.com (token:ada)", "-", "-", "-"]
+    assert document[0]["principal"] is None
+    asked = [one.path for one in stub.asked]
+    assert asked[1] == "/manage/v1/whoami"
+    assert parse_qs(urlsplit(asked[2]).query) == {
+        "state": [NAME],
+        "since": ["2026-11-20T11:58:55Z"],
+        "until": ["2026-11-20T12:01:00Z"],
+    }
+    assert len(asked) == 7  # JSON has only what the history has
+
+
+def test_history_asks_for_no_event_without_a_deletion_or_the_right_to_see_it(stub: ApiStub) -> None:
+    without, gone = (page("versions", *HISTORY[:end]) for end in (2, 3))
+    stub.reply(without, gone, may_read_activity("other/*"))
+
+    output(stub, "state", "history", NAME)
+    assert "not known" in output(stub, "state", "history", NAME)
+
+    versions = f"/manage/v1/versions/{NAME}"
+    assert [one.path for one in stub.asked] == [versions, versions, "/manage/v1/whoami"]
+
+
+def test_deleted_states_are_listed_with_who_deleted_them_and_why(stub: ApiStub) -> None:
+    gone = [
+        item(name, None, deleted=True, modified=f"{time:%Y-%m-%dT%H:%M:%SZ}")
+        for name, time in (("app", DAY), ("network/prod", DAY - 9 * SECOND), ("old", DAY - timedelta(days=400)))
+    ]
+    events = page(
+        "events", deletion("app", DAY, "bea", reason="moved"), deletion("network/prod", DAY, "ada")
+    )
+    replies = (page("states", *gone), may_read_activity("*"), events, page("events"))
+    stub.reply(*replies, *replies)
+
+    shown = terminal.run(
+        [HOLDFAST, "state", "list", "--deleted"], environment(stub, TERM="dumb"), columns=80
+    ).splitlines()
+    piped = output(stub, "state", "list", "--deleted").splitlines()
+
+    assert [re.split(r"  +", line)[:1] + re.split(r"  +", line)[2:] for line in shown] == [
+        ["STATE", "BY", "REASON"],
+        ["app", "bea@example.com", "moved"],
+        ["network/prod", "ada@example.com", "-"],
+        ["old", "not known", "-"],
+    ]
+    assert piped[0].split() == ["STATE", "SIZE", "DELETED", "LOCK", "BY", "REASON"]
+    assert re.search(r"^app +- .+ -  +bea@example.com \(token:bea\)  +moved$", piped[1])
+    queries = [parse_qs(urlsplit(one.path).query) for one in stub.asked[2:4]]
+    assert queries[0] == {"since": ["2026-11-20T11:58:51Z"], "until": ["2026-11-20T12:01:00Z"]}
+    assert queries[1]["state"] == ["old"]
+
+
+@pytest.mark.parametrize(("option", "heading"), [("--deleted", "DELETED"), ("--declared", "DECLARED")])
+def test_a_terminal_has_no_column_that_says_nothing_of_any_deleted_or_declared_name(
+    stub: ApiStub, option: str, heading: str
+) -> None:
+    gone = item("gone", None, deleted=option == "--deleted")
+    stub.reply(page("states", gone), page("states"))
+    plain = environment(stub, TERM="dumb")
+
+    def headings() -> list[str]:
+        lines = terminal.run([HOLDFAST, "state", "list", option], plain, columns=80).splitlines()
+        return [each for each in lines[0].split() if each not in ("BY", "REASON")]
+
+    assert headings() == ["STATE", heading]
+    stub.reply(page("states", gone | {"lock": lock()}), page("states"))
+    assert headings() == ["STATE", heading, "LOCK"]
 
 
 def test_history_has_the_newest_twenty_or_all(stub: ApiStub) -> None:
