@@ -26,6 +26,8 @@ _SIGNS: Final = {
     "moved": ("→", "cyan"),
 }
 """Kind of change -> its sign and the sign's colour."""
+_COUNTED: Final = ("added", "removed", "moved", "replaced", "changed")
+"""The kinds of change in the order in which a summary counts them."""
 _ARROW: Final = "→"
 _ASCII: Final = {_ARROW: "->", "…": "..."}
 _LONGEST_VALUE: Final = 120
@@ -33,6 +35,7 @@ _LONGEST_VALUE: Final = 120
 _CONTEXT: Final = 20
 """How many characters are shown before the first difference of two long values."""
 _HIDDEN: Final = "(sensitive)"
+_SEVERAL: Final = "(different values)"
 _MARKED: Final[Mapping[bool | None, str]] = {
     None: "",
     True: ", now sensitive",
@@ -54,6 +57,9 @@ _MARKS: Final = {"-": "red", "+": "green"}
 """The sign of a line of the older or the newer value, and its colour."""
 
 _Item = Mapping[str, Any]
+_NO_VALUES: Final[_Item] = {"before": None, "after": None}
+_DIFFERENT: Final[_Item] = {"before": None, "after": None, "differs": True}
+"""The members of an attribute whose values in alike resources differ."""
 _Codes = Mapping[str, tuple[str, str]]
 """Colour -> what precedes and what follows a text in this colour."""
 
@@ -96,7 +102,7 @@ def _lines(document: _Item) -> Iterator[str]:
         yield "Outputs:"
         for output in outputs:
             yield line(output["change"], _valued("name", output), indent=2)
-    yield from _after_changes(document)
+    yield from _after_changes(document, _summary(document["summary"]))
 
 
 def _before_changes(document: _Item) -> Iterator[str]:
@@ -122,11 +128,11 @@ def _changed(document: _Item) -> tuple[Sequence[_Item], Sequence[_Item]]:
     return document["resources"], document["outputs"]
 
 
-def _after_changes(document: _Item) -> Iterator[str]:
+def _after_changes(document: _Item, *summary: str) -> Iterator[str]:
     if not any(_changed(document)):
         return
     yield ""
-    yield wrapped(_summary(document["summary"]))
+    yield from map(wrapped, summary)
     if not document["values"]:
         yield wrapped(
             "Values are hidden; --show-values shows those that the state does not mark as sensitive."
@@ -149,13 +155,13 @@ def _brief(document: _Item, now: datetime) -> Iterator[str]:
             _, *keys = _differing([str(each["address"]) for each in alike])
             said += f" and {len(others)} alike: {some(keys, _NAMED_ALIKE)}"
         yield _signed(codes, first["change"], said)
-        yield from _attributes(codes, "path", first["attributes"], whole=first["change"])
+        yield from _attributes(codes, "path", _in_common(alike), whole=first["change"])
     if outputs:
         if resources:
             yield ""
         yield "Outputs:"
         yield from _attributes(codes, "name", outputs)
-    yield from _after_changes(document)
+    yield from _after_changes(document, *_brief_summary(document["summary"]))
 
 
 def _head(document: _Item, now: datetime) -> str:
@@ -179,12 +185,23 @@ def _writer(side: _Item) -> str:
 
 def _alike(resources: Sequence[_Item]) -> Sequence[Sequence[_Item]]:
     """Return the resources in groups: those of a group have the same differences and the same address, but
-    for the keys of instances."""
+    for the keys of instances. Values of added and of removed resources may differ, as IDs always do."""
     groups: dict[str, list[_Item]] = {}
     for resource in resources:
         same = {**resource, "address": _KEY.sub("[]", str(resource["address"]))}
+        if resource["change"] in ("added", "removed"):
+            same["attributes"] = [{**each, **_NO_VALUES} for each in resource["attributes"]]
         groups.setdefault(json.dumps(same, sort_keys=True), []).append(resource)
     return list(groups.values())
+
+
+def _in_common(alike: Sequence[_Item]) -> Sequence[_Item]:
+    """Return the attributes of the first of alike resources, without the values that another does not have."""
+    first, *others = (resource["attributes"] for resource in alike)
+    return [
+        attribute if all(other[number] == attribute for other in others) else {**attribute, **_DIFFERENT}
+        for number, attribute in enumerate(first)
+    ]
 
 
 def _differing(addresses: Sequence[str]) -> Sequence[str]:
@@ -234,6 +251,8 @@ def _values(item: _Item, whole: str) -> Sequence[tuple[str, str]]:
     if item["sensitive"]:
         return [("", f"(sensitive, {change}{_MARKED[item.get('now_sensitive')]})")]
     before, after = item["before"], item["after"]
+    if item.get("differs"):
+        return [("", _SEVERAL)]
     if before is None and after is None:
         return [] if change in ("changed", whole) else [("", f"({change})")]
     return _compared(before, after)
@@ -325,11 +344,16 @@ def _cut(value: str, start: int) -> str:
 
 
 def _summary(summary: Mapping[str, int]) -> str:
-    counted = [
-        f"{summary.get(change, 0)} {change}"
-        for change in ("added", "removed", "moved", "replaced", "changed")
-    ]
+    counted = [f"{summary.get(change, 0)} {change}" for change in _COUNTED]
     return f"Resources: {', '.join(counted)}. Outputs: {summary.get('outputs', 0)} changed."
+
+
+def _brief_summary(summary: Mapping[str, int]) -> Iterator[str]:
+    """Yield a line for resources and one for outputs, each without what did not happen."""
+    if counted := [f"{summary[change]} {change}" for change in _COUNTED if summary.get(change)]:
+        yield f"Resources: {', '.join(counted)}."
+    if outputs := summary.get("outputs"):
+        yield f"Outputs: {outputs} changed."
 
 
 def _fit(said: str) -> str:

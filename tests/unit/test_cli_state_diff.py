@@ -328,6 +328,51 @@ def test_on_a_terminal_resources_that_differ_alike_are_one_line(monkeypatch: pyt
     ]
 
 
+def test_on_a_terminal_alike_added_or_removed_resources_are_folded_with_their_values_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def subnet(number: int, change: str) -> Json:
+        values = ('"10.0.0.0/24"', f'"subnet-{number}"')
+        before = values if change == "removed" else (None, None)
+        after = values if change == "added" else (None, None)
+        paths = ("cidr", "id")
+        attributes = (
+            differing(change, old, new, path=path) for path, old, new in zip(paths, before, after, strict=True)
+        )
+        return resource(f"aws_subnet.{change}[{number}]", change, *attributes)
+
+    shown = document(*(subnet(number, change) for change in ("added", "removed") for number in range(3)))
+
+    assert brief(monkeypatch, shown) == [
+        "+  aws_subnet.added[0] and 2 alike: [1], [2]",
+        '    cidr  + "10.0.0.0/24"',
+        "    id    (different values)",
+        "-  aws_subnet.removed[0] and 2 alike: [1], [2]",
+        '    cidr  - "10.0.0.0/24"',
+        "    id    (different values)",
+    ]
+    assert text(shown).count("subnet-") == 6
+
+
+@pytest.mark.parametrize(
+    ("summary", "lines"),
+    [
+        ({"added": 1, "outputs": 3}, ["Resources: 1 added.", "Outputs: 3 changed."]),
+        ({"outputs": 1}, ["Outputs: 1 changed."]),
+        ({"removed": 2, "changed": 1}, ["Resources: 2 removed, 1 changed."]),
+    ],
+)
+def test_on_a_terminal_the_summary_has_no_zeros_and_a_pipe_has_all_counts(
+    monkeypatch: pytest.MonkeyPatch, summary: dict[str, int], lines: list[str]
+) -> None:
+    zeros = dict.fromkeys(("added", "removed", "moved", "replaced", "changed", "outputs"), 0)
+    shown = document(resource("a.b", "changed"), summary=zeros | summary)
+    assert " 0 moved," in text(shown).splitlines()[-1]
+    monkeypatch.setattr(sys, "stdout", Terminal())
+
+    assert text(shown, NOW).splitlines()[-1 - len(lines) :] == ["", *lines]
+
+
 # --- what both forms say -------------------------------------------------------------------------
 
 
