@@ -103,6 +103,25 @@ def described(version: "v1.Version | v1.ResolvedVersion") -> str:
     )
 
 
+def described_briefly(version: "v1.Version | v1.ResolvedVersion | v1.StateDescription", now: datetime) -> str:
+    """Describe a version as `described` does, with its age and who wrote it, and without its ID.
+
+    The ID is all that is said of a version of which nothing else is known.
+    """
+    from holdfast.api import v1
+
+    time = version.modified if isinstance(version, v1.StateDescription) else version.time
+    by = ""
+    if not isinstance(version, v1.ResolvedVersion) and writer(version):
+        by = f" by {person(version.principal, version.owner, version.who)}"
+    parts = (
+        f"serial {version.serial}" if version.serial is not None else "",
+        f"written {output.ago(time, now)}{by}" if time else "",
+        "" if version.status == v1.ACKNOWLEDGED else status_words(version.status),
+    )
+    return ", ".join(filter(None, parts)) or f"version {version.version}"
+
+
 def writer(version: "v1.Version | v1.StateDescription") -> str:
     """Return who wrote a version: the principal, and apart what the client says; empty without both."""
     principal, who = version.principal, version.who or ""

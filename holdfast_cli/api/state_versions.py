@@ -36,12 +36,13 @@ def resolve(api: Api, name: object, reference: str) -> "tuple[v1.ResolvedVersion
 
 
 def exact_id(
-    api: Api, name: object, reference: Reference | None, *, silent: bool = False
+    api: Api, name: object, reference: Reference | None, *, silent: bool = False, long: bool = False
 ) -> tuple[str | None, str | None]:
     """Resolve an optional reference as `resolve` does, and print on standard error what it means.
 
     Args:
         silent: print nothing about an acknowledged version, because the output says which one it is.
+        long: print the version's ID on a terminal, too.
 
     Returns:
         The version's ID, or None if there is no reference; and the current version's ID, or None if unknown.
@@ -52,7 +53,9 @@ def exact_id(
         return (reference.sent if reference else None), None
     version, current = resolve(api, name, reference.sent)
     if not silent or version.status not in (None, v1.ACKNOWLEDGED):
-        output.tell(f"holdfast: {reference} is {state_texts.described(version)}.")
+        brief = output.is_brief(long=long)
+        said = state_texts.described_briefly(version, api.now()) if brief else state_texts.described(version)
+        output.tell(f"holdfast: {reference} is {said}.")
     return version.version, current.version if current else None
 
 

@@ -177,7 +177,7 @@ def _table_of_states(states: "list[v1.StateItem]", modified: str, now: datetime,
 def _table_of_deleted(api: "Api", states: "list[v1.StateItem]", *, brief: bool) -> str:
     """Return a table of deleted states, with who deleted each and why; if it is brief, without IDs."""
     found = deletions.deleters(api, {Deletion(item.name, item.modified) for item in states if item.modified})
-    who = [item.modified and found.get(Deletion(item.name, item.modified)) or Deleter() for item in states]
+    who = [(item.modified and found.get(Deletion(item.name, item.modified))) or Deleter() for item in states]
     columns = {
         **_columns(states, "DELETED", api.now(), brief=brief),
         "BY": [each.brief if brief else each.long for each in who],
@@ -374,9 +374,7 @@ def _history(args: argparse.Namespace) -> None:
         output.tell(f"holdfast: These are the newest {args.limit}; --all shows all versions.")
 
 
-def _table_of_versions(
-    versions: "list[v1.Version]", deleters: "Mapping[str, Deleter]", now: datetime
-) -> str:
+def _table_of_versions(versions: "list[v1.Version]", deleters: "Mapping[str, Deleter]", now: datetime) -> str:
     rows = [
         [
             whole(version.serial),
@@ -491,8 +489,8 @@ def _read_differences(api: "Api", args: argparse.Namespace) -> "v1.Differences":
     from holdfast.api import v1
 
     silent = not args.json and output.is_brief(long=args.long)
-    older, current = state_versions.exact_id(api, args.state, args.from_, silent=silent)
-    newer, _ = state_versions.exact_id(api, args.state, args.to, silent=silent)
+    older, current = state_versions.exact_id(api, args.state, args.from_, silent=silent, long=args.long)
+    newer, _ = state_versions.exact_id(api, args.state, args.to, silent=silent, long=args.long)
     values = "true" if args.show_values else None
     return api.get(
         v1.Differences, "diff", args.state, **{"from": older, "to": newer or current}, values=values

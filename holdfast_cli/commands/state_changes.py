@@ -1,16 +1,22 @@
 """`holdfast state restore`, `delete`, `undelete`, `declare`, `undeclare`: change a state or its name."""
 
 import argparse
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from holdfast.api import form
 from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
-from holdfast_cli.api.state_texts import described, moment, whole
+from holdfast_cli.api.state_texts import described, described_briefly, moment, whole
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
+
+if TYPE_CHECKING:
+    from holdfast.api import v1
+    from holdfast_cli.api.management import Api
 
 _PLAN = "A restore does not change the infrastructure: run `terraform plan` to compare it with the state."
 
@@ -72,6 +78,7 @@ A version that was never acknowledged is restored only by its ID.""",
         help="the ID of your own freeze, which `holdfast lock show` shows",
     ),
     arguments.API,
+    arguments.LONG,
     arguments.as_json(),
 )
 def _restore(args: argparse.Namespace) -> None:
@@ -90,15 +97,16 @@ def _restore(args: argparse.Namespace) -> None:
         version, current = state_versions.resolve(api, args.state, args.version.sent)
         if version.status == v1.NEVER_ACKNOWLEDGED:
             raise CommandError(
-                f"{args.version} of the state {args.state} is {described(version)}: its writer was refused. "
-                f"To restore it anyway, name it by its ID, {version.version}."
+                f"{args.version} of the state {args.state} is {_described(api, args, version)}: its writer "
+                f"was refused. To restore it anyway, name it by its ID, {version.version}."
             )
     if not (current and current.version):  # the request needs a current version to compare
         raise CommandError(
             f"There is no current version of the state {args.state}: nothing was restored. If it was "
             f"deleted, `holdfast state undelete {args.state}` brings it back."
         )
-    which = described(version) if args.version.is_id else f"{args.version}, {described(version)}"
+    said = _described(api, args, version)
+    which = said if args.version.is_id else f"{args.version}, {said}"
     now = f" The current version has serial {current.serial}." if current.serial is not None else ""
     output.tell(f"holdfast: Restoring {args.state} to {which}.{now}")
     wanted = v1.Restore(
@@ -120,11 +128,10 @@ def _restore(args: argparse.Namespace) -> None:
     if restored.changed is False:
         done = f"The state {args.state} already has that content: nothing was written."
     else:
-        source = restored.restored_from or version.version
+        source = f"version {restored.restored_from or version.version}, whose serial is"
         done = (
-            f"The state {args.state} is restored: version {restored.version} with serial "
-            f"{whole(restored.serial)} has the content of version {source}, whose "
-            f"serial is {whole(restored.restored_serial)}. {_PLAN}"
+            f"The state {args.state} is restored: {_with_serial(args, restored)} has the content of "
+            f"{'serial' if _is_brief(args) else source} {whole(restored.restored_serial)}. {_PLAN}"
         )
     _tell(args, restored, done)
 
@@ -144,6 +151,7 @@ changed since it was shown is not deleted. Needs the role maintainer.""",
     arguments.NOTED_REASON,
     option("--yes", action="store_true", help="do not ask for confirmation"),
     arguments.API,
+    arguments.LONG,
     arguments.as_json(),
 )
 def _delete(args: argparse.Namespace) -> None:
@@ -165,11 +173,13 @@ def _delete(args: argparse.Namespace) -> None:
             else ""
         )
     if not args.yes:
-        asking.for_word(
-            f"This deletes the state {args.state}: version {state.version}, serial "
-            f"{whole(state.serial) or '-'}, of {moment(state, 'modified') or '-'}.{resources}",
-            args.state.value,
+        which = (
+            described_briefly(state, api.now())
+            if _is_brief(args)
+            else f"version {state.version}, serial {whole(state.serial) or '-'}, "
+            f"of {moment(state, 'modified') or '-'}"
         )
+        asking.for_word(f"This deletes the state {args.state}: {which}.{resources}", args.state.value)
     deleted = api.change(
         v1.Deleted, "POST", "delete", args.state, v1.Delete(version=state.version, reason=args.reason)
     )
@@ -194,6 +204,7 @@ not deleted is not changed. Needs the role maintainer.""",
     arguments.STATE,
     arguments.NOTED_REASON,
     arguments.API,
+    arguments.LONG,
     arguments.as_json(),
 )
 def _undelete(args: argparse.Namespace) -> None:
@@ -203,13 +214,20 @@ def _undelete(args: argparse.Namespace) -> None:
     marker, _ = state_versions.resolve(api, args.state, "@deleted")
     wanted = v1.Undelete(marker=marker.version, reason=args.reason)
     undeleted = api.change(v1.Undeleted, "POST", "undelete", args.state, wanted)
-    done = (
-        f"The state {args.state} is back as version {undeleted.version} with serial "
-        f"{whole(undeleted.serial)}. It has the content of version {undeleted.from_version}, which was "
-        f"written {moment(undeleted, 'from_time')}. Run `terraform plan` to compare it with the "
-        "infrastructure."
-    )
-    _tell(args, undeleted, done)
+    back = f"The state {args.state} is back as {_with_serial(args, undeleted)}."
+    plan = "Run `terraform plan` to compare it with the infrastructure."
+    if _is_brief(args):
+        source = form.read(
+            v1.ResolvedVersion, {"version": undeleted.from_version, "time": undeleted.raw.get("from_time")}
+        )
+        with output.after(back):
+            content = f"It has the content of the deleted version ({_described(api, args, source)})."
+    else:
+        content = (
+            f"It has the content of version {undeleted.from_version}, which was written "
+            f"{moment(undeleted, 'from_time')}."
+        )
+    _tell(args, undeleted, f"{back} {content} {plan}")
 
 
 @COMMAND.add(
@@ -276,6 +294,30 @@ def _undeclare(args: argparse.Namespace) -> None:
     undeclared = api.change(v1.Undeclared, "POST", "undeclare", args.state, wanted)
     done = f"The name {args.state} is not declared any more."
     _tell(args, undeclared, done)
+
+
+def _is_brief(args: argparse.Namespace) -> bool:
+    return not args.json and output.is_brief(long=args.long)
+
+
+def _with_serial(args: argparse.Namespace, written: "v1.Restored | v1.Undeleted") -> str:
+    """Return which version was written: its serial, and except for people its ID."""
+    serial = f"serial {whole(written.serial)}"
+    return serial if _is_brief(args) else f"version {written.version} with {serial}"
+
+
+def _described(api: "Api", args: argparse.Namespace, version: "v1.Version | v1.ResolvedVersion") -> str:
+    """Describe a version: for people with its age and who wrote it, else with its ID and its time."""
+    from holdfast.api import v1
+
+    if not _is_brief(args):
+        return described(version)
+    known = version
+    if isinstance(version, v1.ResolvedVersion):  # it does not say who wrote it
+        with suppress(CommandError):
+            found = state_versions.with_id(api, args.state, version.version)
+            known = found if found.time else version
+    return described_briefly(known, api.now())
 
 
 def _tell(args: argparse.Namespace, document: form.Document, done: str) -> None:

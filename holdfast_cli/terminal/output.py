@@ -278,10 +278,10 @@ def table(
     `colours` has a row's colour at the row's place, as `coloured` takes it, or None.
 
     On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit; if
-    that is because of few cells, only these are, as are cells that would take many lines. A name in the first column that takes more than half of the
-    width, and does not fit beside the others, has a line of its own; the only line of its row if there is
-    nothing else in it. An empty cell is shown as `-`, so that columns can be counted; the texts of a cell are
-    joined by commas.
+    that is because of few cells, only these are, as are cells that would take many lines. A name in the first
+    column that takes more than half of the width, and does not fit beside the others, has a line of its own;
+    the only line of its row if there is nothing else in it. An empty cell is shown as `-`, so that columns
+    can be counted; the texts of a cell are joined by commas.
     """
     if not sys.stdout.isatty():
         lines = [[_cell(cell, ",") for cell in row] for row in (headings, *rows)]
@@ -341,7 +341,7 @@ def _without_wide_words(lines: Sequence[Sequence[str]], room: int) -> Sequence[S
 
 
 def _without_tall_cells(lines: Sequence[Sequence[str]], room: int) -> Sequence[Sequence[str]]:
-    """Return the lines without the cells that would be taller than `_TALLEST` in the width of their columns."""
+    """Return the lines without the cells that would have more than `_TALLEST` lines in their columns."""
     widths = _widths(lines, room)
     beside = len(widths)
     return [

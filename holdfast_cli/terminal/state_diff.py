@@ -196,7 +196,7 @@ def _alike(resources: Sequence[_Item]) -> Sequence[Sequence[_Item]]:
 
 
 def _in_common(alike: Sequence[_Item]) -> Sequence[_Item]:
-    """Return the attributes of the first of alike resources, without the values that another does not have."""
+    """Return the attributes of alike resources, without the values that not all of them have."""
     first, *others = (resource["attributes"] for resource in alike)
     return [
         attribute if all(other[number] == attribute for other in others) else {**attribute, **_DIFFERENT}

@@ -359,7 +359,9 @@ EVENTS = tuple(
 )
 
 
-def test_a_terminal_gets_an_event_in_words_with_its_age_names_and_details(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_an_event_in_words_with_its_age_names_and_details(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 

@@ -398,11 +398,13 @@ def test_history_asks_for_no_event_without_a_deletion_or_the_right_to_see_it(stu
 def test_deleted_states_are_listed_with_who_deleted_them_and_why(stub: ApiStub) -> None:
     gone = [
         item(name, None, deleted=True, modified=f"{time:%Y-%m-%dT%H:%M:%SZ}")
-        for name, time in (("app", DAY), ("network/prod", DAY - 9 * SECOND), ("old", DAY - timedelta(days=400)))
+        for name, time in (
+            ("app", DAY),
+            ("network/prod", DAY - 9 * SECOND),
+            ("old", DAY - timedelta(days=400)),
+        )
     ]
-    events = page(
-        "events", deletion("app", DAY, "bea", reason="moved"), deletion("network/prod", DAY, "ada")
-    )
+    events = page("events", deletion("app", DAY, "bea", reason="moved"), deletion("network/prod", DAY, "ada"))
     replies = (page("states", *gone), may_read_activity("*"), events, page("events"))
     stub.reply(*replies, *replies)
 

@@ -102,6 +102,34 @@ def test_the_options_that_replaced_a_lineage_name_the_commands_that_do(
     assert "--replace-lineage" not in run(stub, "state", "restore", "--help").stdout
 
 
+@pytest.mark.parametrize(
+    ("named", "looked_up"),
+    [
+        ("@12", (resolved("v-12"), page("versions", V_12))),
+        ("v-12", (answer(state()), page("versions", V_12))),
+    ],
+)
+def test_a_terminal_is_told_of_a_restore_by_serial_age_and_person(
+    stub: ApiStub, named: str, looked_up: tuple[Reply, ...]
+) -> None:
+    plain = environment(stub, TERM="dumb")
+
+    def shown(replies: tuple[Reply, ...], *options: str) -> str:
+        stub.reply(*replies, answer(RESTORED))
+        return terminal.run([HOLDFAST, *RESTORE, named, *REASON, *options], plain, columns=400)
+
+    brief = shown(looked_up)
+    long = shown(looked_up[:1] if named == "@12" else looked_up, "--long")
+
+    which = r'serial 12, written \d+ d ago by "bob@desk"'
+    at = "@12, " if named == "@12" else ""
+    assert re.search(f"Restoring network/prod to {at}{which}. The current version has serial 14.", brief)
+    assert "The state network/prod is restored: serial 15 has the content of serial 12. A" in brief
+    assert "v-1" not in brief
+    assert SAID in long
+    assert "version v-15 with serial 15 has the content of version v-12" in long
+
+
 def test_a_restore_does_not_ask_and_says_so(stub: ApiStub) -> None:
     done = run(stub, *RESTORE, "@12", *REASON, "--yes")
 
@@ -262,9 +290,24 @@ def test_a_terminal_is_asked_for_the_name(stub: ApiStub) -> None:
 
     printed = terminal.run([HOLDFAST, *DELETE], environment(stub), columns=200, typed=f"{NAME}\n")
 
-    assert "version v-14, serial 14" in printed
+    assert re.search(
+        r"deletes the state network/prod: serial 14, written \d+ d ago by \"bob@desk\"\. Its", printed
+    )
+    assert "v-14" not in printed
     assert "12 managed resources continue to exist, but no state will track them" in printed
     assert "was deleted" in printed
+
+
+def test_a_question_has_the_id_of_the_version_with_long_and_a_script_has_it_always(stub: ApiStub) -> None:
+    stub.reply(answer(state()))
+    said = "version v-14, serial 14, of 2026-11-20 12:00:00 UTC"
+
+    printed = terminal.run(
+        [HOLDFAST, *DELETE, "--long"], environment(stub), columns=200, typed="no\n", code=1
+    )
+
+    assert said in printed
+    assert said in failure(stub, *DELETE, code=2)
 
 
 def test_a_delete_of_a_state_whose_content_was_not_read_does_not_pass_it_off_as_empty(stub: ApiStub) -> None:
@@ -323,6 +366,32 @@ def test_an_undelete_says_what_is_back(stub: ApiStub) -> None:
     assert stub.asked[0].path == f"/manage/v1/resolve/{NAME}?version=%40deleted"
     undone = json.dumps({"marker": "v-m"}).encode()
     assert (stub.asked[1].path, stub.asked[1].body) == (f"/manage/v1/undelete/{NAME}", undone)
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        (
+            page("versions", version("v-14", 14, "2026-11-20T14:00:00Z")),
+            r'serial 14, written \d+ d ago by "bob@desk"',
+        ),
+        (refusal(403, "forbidden", "Ask somebody with the role."), r"written \d+ d ago"),
+    ],
+)
+def test_a_terminal_is_told_of_an_undelete_by_serial_age_and_person(
+    stub: ApiStub, history: Reply, said: str
+) -> None:
+    plain = environment(stub, TERM="dumb")
+    stub.reply(MARKER, answer(BACK), history)
+
+    printed = terminal.run([HOLDFAST, "state", "undelete", NAME], plain, columns=400)
+
+    back = "The state network/prod is back as serial 14. It has the content of the deleted version"
+    assert re.search(rf"{back} \({said}\)\. Run", printed)
+    assert "v-1" not in printed
+    stub.reply(MARKER, answer(BACK))
+    printed = terminal.run([HOLDFAST, "state", "undelete", NAME, "--long"], plain, columns=400)
+    assert "back as version v-15 with serial 14. It has the content of version v-14" in printed
 
 
 @pytest.mark.parametrize(("created", "said"), [(True, "the first apply may write"), (False, "already")])

@@ -337,7 +337,8 @@ def test_on_a_terminal_alike_added_or_removed_resources_are_folded_with_their_va
         after = values if change == "added" else (None, None)
         paths = ("cidr", "id")
         attributes = (
-            differing(change, old, new, path=path) for path, old, new in zip(paths, before, after, strict=True)
+            differing(change, old, new, path=path)
+            for path, old, new in zip(paths, before, after, strict=True)
         )
         return resource(f"aws_subnet.{change}[{number}]", change, *attributes)
 

@@ -1,5 +1,6 @@
 """A user names a version of a state by its ID, its serial or a time. The API resolves it."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -61,6 +62,7 @@ def test_a_terminal_shows_no_version_id_unless_it_must(stub: ApiStub) -> None:
         return terminal.run([HOLDFAST, "state", "diff", NAME, "@12", *options], plain, columns=100, code=1)
 
     assert "v-12" not in shown()
+    assert re.search(r"@12 is serial 12, written \d+ d ago, never", shown(status="never_acknowledged"))
     assert "@12 is version v-12, serial 12" in shown("--long")
     assert "never acknowledged" in shown(status="never_acknowledged")
 
