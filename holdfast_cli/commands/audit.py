@@ -411,7 +411,7 @@ def _facts(event: Mapping[str, Any], known: _Known) -> list[str]:
 
 
 def _serials(event: Mapping[str, Any], known: _Known) -> str:
-    """Return which serial was written, and of which: one that was restored, or one that is not just before."""
+    """Return which serial was written; and which was restored, or was there before if it is not the next."""
     serial, before = _text(event, "serial"), _text(event, "serial_before")
     if serial and _text(event, "event") in _SAY_IT:
         restored = known.restored_serial(event)

@@ -325,18 +325,17 @@ def table(
 def _without_wide_words(lines: Sequence[Sequence[str]], room: int) -> Sequence[Sequence[str]]:
     """Return the lines without the cells whose words leave no room for the other columns.
 
-    At most half of the cells of a column are left out, and none of the first column; if that does not help,
-    none is left out.
+    Less than half of the cells of a column are left out, and none of the first column.
     """
     left = [list(line) for line in lines]
     while len(least := _least(left)) > 1 and _total(least) > room:
         _, number = max((width, number) for number, width in enumerate(least[1:], 1))
         words = [_unbroken(line[number]) for line in left]
-        for line, width in zip(left, words, strict=True):
-            if width == max(words):
-                line[number] = ""
-        if max(words) <= _NARROWEST or 2 * sum(not line[number] for line in left) >= len(left):
-            return lines
+        cells = ["" if width == max(words) else line[number] for line, width in zip(left, words, strict=True)]
+        if max(words) <= _NARROWEST or 2 * cells.count("") >= len(left):
+            break
+        for line, cell in zip(left, cells, strict=True):
+            line[number] = cell
     return left
 
 

@@ -356,6 +356,28 @@ def test_a_long_name_or_reason_has_a_line_of_its_own_and_is_not_cut(monkeypatch:
     ]
 
 
+def test_long_words_that_leave_too_little_room_are_below_their_row_and_others_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    rows = (
+        (20 * "1", "ada", "writer:network/*", "network pipeline"),
+        (20 * "2", 40 * "x", "reader:*", "of the team"),
+        (20 * "3", "bea", "reader:*", ""),
+    )
+
+    assert table(("ID", "OWNER", "GRANTS", "DESCRIPTION"), rows).splitlines() == [
+        f"{'ID':<20}  OWNER  GRANTS",
+        f"{20 * '1'}  ada    writer:network/*",
+        "  DESCRIPTION  network pipeline",
+        f"{20 * '2'}         reader:*",
+        f"  OWNER        {40 * 'x'}",
+        "  DESCRIPTION  of the team",
+        f"{20 * '3'}  bea    reader:*",
+    ]
+
+
 def test_a_cell_that_would_take_many_lines_is_below_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr(sys, "stdout", Terminal())
