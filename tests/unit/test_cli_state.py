@@ -335,7 +335,8 @@ def deletion(state: str, time: datetime, owner: str, **more: str) -> dict[str, s
 
 
 def may_read_activity(*scope: str) -> Reply:
-    return answer({"principal": "token:x", "may": [{"action": "read_activity", "scope": scope}]})
+    may = [{"action": "read_history", "scope": ["*"]}, {"action": "read_activity", "scope": scope}]
+    return answer({"principal": "token:x", "may": may})
 
 
 DAY = datetime(2026, 11, 20, 12, tzinfo=UTC)
