@@ -325,7 +325,7 @@ def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Nam
 
 
 class _Known:
-    """What events tell of each other: names of principals, and serials of versions.
+    """Facts in some events that others lack: names of principals, and serials of versions.
 
     Most events do not have the name that their client says. Such a name counts for all events of a principal
     from one address, unless its clients there say several.
@@ -337,7 +337,7 @@ class _Known:
         self._serials: dict[str, str] = {}
 
     def learn(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Add what events tell."""
+        """Add the facts in events."""
         for event in events:
             principal, address = self._place(event)
             if address and (client := self._client(event)):
