@@ -245,11 +245,11 @@ def _floods(memory: Memory) -> str:
     unknown = _flood(_FLOOD, megabytes=memory.authorizer, logged_kb=_LOG_KB, s3={"GET": 1})
     refused = _flood(_FLOOD, billed=False)
     return (
-        f"{unknown:,.0f} dollars with unknown tokens, at `throttling`'s {_FLOOD} a second; {refused:.0f} "
-        f"without credentials, and {_flood(_FLOOD) - refused:.0f} more [if AWS bills them]"
+        f"{unknown:,.0f} dollars with unknown tokens, at {_FLOOD} requests a second; {refused:.0f} dollars "
+        f"without credentials, and {_flood(_FLOOD) - refused:.0f} dollars more [if AWS bills these requests]"
         f"(../understand/status.md#not-documented-by-aws); "
-        f"{_flood(_FLOOD_OF_OPEN_ROUTES, megabytes=health):.0f} for `/health`, "
-        f"at {_FLOOD_OF_OPEN_ROUTES} a second; {files:.0f} for files of the console"
+        f"{_flood(_FLOOD_OF_OPEN_ROUTES, megabytes=health):.0f} dollars for `/health`, and {files:.0f} "
+        f"dollars for files of the console, at {_FLOOD_OF_OPEN_ROUTES} requests a second"
     )
 
 
@@ -333,26 +333,28 @@ They are not from a bill.
   [KMS](https://aws.amazon.com/kms/pricing/), [CloudWatch](https://aws.amazon.com/cloudwatch/pricing/).
   The amounts do not include the free tier.
 - **The key** costs three dollars from the third year on: KMS rotates the key every year, and each of the
-  first two rotations adds one dollar. `key = "s3"` costs nothing.
+  first two rotations adds one dollar. With `key = "s3"`, the team pays for no key.
 
 ## What is counted
 
 | Part | Assumption |
 | --- | --- |
-| plan, apply | a CI job that creates a session with an ID token, and runs `init` (Terraform 1.15.5) |
+| plan, apply | each in a CI job that creates a session with an ID token, and first runs `init` \
+(Terraform 1.15.5) |
 | requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, 1 for a session |
 | [requests to S3](../understand/speed.md#requests-of-each-verb) | {plan} for a plan, {apply} for an apply, \
 {len(_SESSION)} for a session; `DELETE` is free |
 | functions | the default `memory`; each command causes a cold start of every function; \
-the audit function runs for each request and each of {_AUTHORIZED} authorizer calls |
+the function `audit_trail` runs for each request and each of {_AUTHORIZED} authorizer calls |
 | cold start | {backend} ms of the backend, {authorizer} ms of the authorizer, {sessions} ms of the session \
-function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB |
-| each request | {_WARM_MS} ms of its function; {_AUDIT_WARM_SECONDS} s of the audit function |
+function, {_AUDIT_COLD_SECONDS} s of `audit_trail` with {_AUDIT_MEGABYTES} MB |
+| each request | {_WARM_MS} ms of its function; {_AUDIT_WARM_SECONDS} s of `audit_trail` if that is warm |
 | requests to KMS | one for each `GET` and `PUT`; the S3 Bucket Key reduces their number |
 | logs | {_LOG_KB} KB for each request to the API, kept for {team.audit_retention} days; \
 {_S3_LOG_KB} KB for each request to S3, kept for {team.log_retention} days |
 | data out | {_PLAN.count(READ)} reads for each command, {_STATE_KB} KB each, to the internet |
-| versions | {_STATE_KB} KB for each run, all kept for the first year |
+| versions | one of {_STATE_KB} KB for each run; the month is the last of the first year, and S3 keeps all \
+versions |
 
 ## What raises it
 
@@ -361,26 +363,28 @@ function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB
 | `keep_warm = true`, the default | {keep_warm_price():.2f} dollars a month, even without requests |
 | `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, with [more requests](../understand/speed.md) |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old versions |
-| a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB as a request |
+| a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB \
+of a request or response as one request |
 | operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests, each with a \
-cold start, and S3's requests |
+cold start, and the requests to S3 |
 | a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes |
 | `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB of logs, and \
 {_LOG_GB_MONTH} dollars a month to store each GB |
 | `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
 {alarms_price(alarmed):.2f} dollars with `watch` |
 | `notify` | {_CUSTOM_METRIC + _ALARM_METRIC:.2f} dollars a month, \
-and [SNS's](https://aws.amazon.com/sns/pricing/) messages |
+and the messages of [SNS](https://aws.amazon.com/sns/pricing/) |
 | `watch` | {_watch_price():.2f} dollars a month, of which {_WATCHED:.2f} dollars are for metrics, \
-which the row `alarms` also counts; 720 requests to S3 for each 1,000 states, lock and token |
+which the row `alarms` also counts; also 720 requests to S3 for each 1,000 states, for each lock \
+and for each token |
 | `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
 and the storage of each version a second time; {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars more with \
-`notify`, unless `notify.events` lacks `replica.failed`: S3 reports a failed copy only with metrics |
-| `audit_archive` | {1_000 * _PUT:.3f} dollars for 1,000 events at most, and S3's storage |
-| a stranger's requests for a month | {_floods(memory)} |
-| AWS Config, GuardDuty or a trail of S3 data events, if the account has them | they bill the activity \
-of Holdfast: for example 0.003 dollars for each resource that a deployment changes, 4 dollars for a million \
-calls to KMS, and 0.10 dollars for 100,000 requests to S3 |
+`notify`, because S3 reports a failed copy only with metrics, unless `notify.events` lacks `replica.failed` |
+| `audit_archive` | at most {1_000 * _PUT:.3f} dollars for 1,000 events, and their storage in S3 |
+| requests of a stranger, sent at the highest rate for a month | {_floods(memory)} |
+| AWS Config, GuardDuty or a trail of S3 data events, if the account has them | these services bill \
+the activity of Holdfast: for example 0.003 dollars for each resource that a deployment changes, \
+4 dollars for a million calls to KMS, and 0.10 dollars for 100,000 requests to S3 |
 """
 
 
