@@ -31,7 +31,7 @@ class AlarmSettings:
         text(
             'minutes, hours or days, as in "30m", "1h" or "2d"', re.compile("[1-9][0-9]{0,3}[mhd]").fullmatch
         ),
-        "A lock that is older than this raises an alarm.",
+        "With `watch`, a lock that is older than this raises an alarm.",
         default="1h",
     )
     slow: int = setting(

@@ -25,8 +25,9 @@ class Notify:
             word_of('the name of an event, as in "state.written"', lambda: tuple(map(str, NOTIFIABLE))),
             len(NOTIFIABLE),
         ),
-        "[Events](audit-events.md#events), except `sign_in.refused` and `sign_in.failed`.",
-        unset="[these](watching.md#notifications)",
+        "Each of these [events](audit-events.md#events) causes a message. All events are allowed, except "
+        "`sign_in.refused` and `sign_in.failed`.",
+        unset="[the default events](watching.md#notifications)",
         default=tuple(map(str, NOTIFIED)),
     )
 

@@ -80,7 +80,7 @@ class Retention:
     days: int = setting(whole_number(1, MAX_DAYS), "Retention protects each version for this many days.")
     bucket_default: bool = setting(
         flag(),
-        'S3 protects every object, including locks, tokens and objects that `backend "s3"` writes.',
+        'S3 protects every new object, including locks, tokens and objects that `backend "s3"` writes.',
         default=False,
     )
 
@@ -104,8 +104,8 @@ class History:
 class Throttling:
     """The request limits of the API. The API responds with 429 above them, and Terraform retries."""
 
-    rate: int = setting(whole_number(1, 10000), "Accepted requests a second.", default=100)
-    burst: int = setting(whole_number(1, 5000), "Accepted requests at once.", default=200)
+    rate: int = setting(whole_number(1, 10000), "The API accepts this many requests a second.", default=100)
+    burst: int = setting(whole_number(1, 5000), "The API accepts this many requests at once.", default=200)
 
 
 FEW_RATE, FEW_BURST = 10, 20
@@ -125,10 +125,12 @@ def _megabytes(sentence: str) -> Any:
 class Memory:
     """The memory of each function, in megabytes."""
 
-    backend: int = _megabytes('MB for `backend "http"`.')
-    cloud: int = _megabytes('MB for `cloud {}` and `backend "remote"`.')
-    management: int = _megabytes("MB for operators' requests.")
-    authorizer: int = _megabytes("MB for [credentials and sessions](limits.md#memory-of-the-authorizer).")
+    backend: int = _megabytes('MB of the function for `backend "http"`.')
+    cloud: int = _megabytes('MB of the function for `cloud {}` and `backend "remote"`.')
+    management: int = _megabytes("MB of the function for operators' requests.")
+    authorizer: int = _megabytes(
+        "MB of the functions for [credentials and sessions](limits.md#memory-of-the-authorizer)."
+    )
 
     def of(self, spec: FunctionSpec) -> int:
         return spec.memory if isinstance(spec.memory, int) else int(getattr(self, spec.memory))
@@ -172,7 +174,8 @@ class AccessLogs:
 
     bucket: str = setting(
         text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
-        "The bucket is in the same account and region, without Object Lock and KMS, and [lets S3 write]"
+        "The bucket is in the same account and region, has neither Object Lock nor a KMS key, and [lets S3 "
+        "write]"
         "(https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html).",
     )
     prefix: str = setting(
@@ -239,7 +242,7 @@ class Team:
     )
     retention: Retention | None = setting(
         Table(Retention, '{ mode = "governance", days = 30 }'),
-        "S3 Object Lock protects every state version from deletion.",
+        "S3 Object Lock protects every state version that Holdfast writes from deletion.",
         deployed="A version keeps the retention that it was written with.",
         unset="none",
         default=None,
@@ -256,7 +259,8 @@ class Team:
             f'"kms", "s3" or the ARN of a KMS key, {_KMS_KEY_WRITTEN}',
             lambda key: key in ("kms", "s3") or KMS_KEY.fullmatch(key),
         ),
-        "The stack's KMS key, S3's own keys or [your key](keys.md) encrypts states and records.",
+        "Encrypts states and records: `kms` means the stack's own KMS key, `s3` means S3's own keys, and an "
+        "ARN means [your key](keys.md).",
         deployed=_TWO_DEPLOYMENTS,
         default="kms",
     )
@@ -285,7 +289,7 @@ class Team:
         ),
         "Only these roles and users, and deployments, [administer](keys.md#administrators) the stack's "
         "KMS key.",
-        unset="all of the account",
+        unset="every principal that IAM allows",
         default=(),
     )
     replica: Replica | None = setting(
@@ -305,7 +309,8 @@ class Team:
     )
     log_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "CloudWatch keeps logs, except the audit trail, for this many days.",
+        "CloudWatch keeps logs, except the audit trail, for this many days. The stack's own bucket keeps the "
+        "access logs of S3 for the same time.",
         deployed=_OLD_TOO,
         default=90,
     )
@@ -354,7 +359,7 @@ class Team:
             '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
             '1a2b3c4d-1111-4222-8333-444455556666" }',
         ),
-        "The API has your domain.",
+        "The API has a domain name of your own.",
         deployed="[Change the address of each client](../start/deploying.md#a-domain-of-your-own).",
         unset="none",
         default=None,
@@ -369,7 +374,8 @@ class Team:
             AlarmSettings,
             '{ topic = "arn:aws:sns:eu-central-1:123456789012:operations" }',
         ),
-        "[Alarms](watching.md#alarms), which [AWS bills](cost.md#what-raises-it).",
+        "CloudWatch has [alarms](watching.md#alarms) for the team, which [AWS bills]"
+        "(cost.md#what-raises-it).",
         unset="none",
         default=None,
     )
@@ -380,8 +386,8 @@ class Team:
             most=LONGEST_NETWORKS // len("1.0.0.0/8,"),
             check=_check_networks,
         ),
-        "Credentials and presigned addresses are accepted [from these networks](networks.md) only; networks "
-        "of IPv6 have no effect.",
+        "The API accepts credentials, and S3 accepts presigned addresses, only [from these networks]"
+        "(networks.md); networks of IPv6 have no effect.",
         deployed="The first `cdk diff`, `synth` or `deploy` with a new list needs `-c address=`.",
         unset="every address",
         default=(),
