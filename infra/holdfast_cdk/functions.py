@@ -181,7 +181,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="management",
         folder="management",
-        purpose="Handles operators' requests: to list, compare, restore or freeze states, for example.",
+        purpose="Handles operators' requests, for example to list, compare, restore or freeze states.",
         memory="management",
         seconds=29,
         grants=(
@@ -225,7 +225,7 @@ FUNCTIONS: Final = (
         name="health",
         folder="health",
         purpose=(
-            "Returns the version, where `cloud {}` finds the API, and how to get a token, without "
+            "Returns the version, the paths of the API for `cloud {}`, and a page about tokens, without "
             "authentication."
         ),
         memory=128,  # the least that Lambda has
@@ -247,7 +247,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="audit_trail",
         folder="audit_trail",
-        purpose="Copies events from the logs of the first five functions to the audit trail, and adds those "
+        purpose="Copies events from the logs of the first five functions to the audit trail, and adds events "
         "of changed tokens and trust records, and of failed copies to the replica.",
         memory=256,
         seconds=60,  # no client waits for it

@@ -26,7 +26,7 @@ PLACES: Final = {
     "<Transfers>": "the role for transfers",
     "<Metrics>": "metrics of the namespace `Holdfast`",
     "<AuditArchive.Arn>/events/*": "the archive of the audit trail",
-    "<AuditArchive.Arn>/aws/lambda/async/*": "the archive's deliveries on which the audit function failed",
+    "<AuditArchive.Arn>/aws/lambda/async/*": "the archive's failed deliveries to `audit_trail`",
     "<AuditArchive.Arn>": "the archive's bucket",
     "<NotifiedTopic>": "the topic of `notify`",
 }
@@ -36,11 +36,11 @@ _INTRODUCTION: Final = """\
 # Permissions of the functions
 
 For people who review what Holdfast may do in an AWS account: look up each function's permissions, and the
-requests that the bucket policy denies to everybody. The tables are generated from the policies that the CDK
-app deploys. [AWS permissions](permissions.md) lists the permissions of people.
+requests that the policy of the state bucket denies to everybody. The tables are generated from the policies
+that the CDK app deploys. [AWS permissions](permissions.md) lists the permissions of people.
 
-Each team has its own functions, roles and buckets, and by default its own KMS key. Functions for states
-cannot read tokens, and functions for sign-in cannot read states.
+Each team has its own functions, roles and buckets, and by default its own KMS key. The functions that handle
+states cannot read tokens, and the functions that verify credentials cannot read states.
 
 """
 _ROLES: Final = """\
@@ -53,24 +53,27 @@ needs, and where AWS documents them.
 """
 _LISTING: Final = """\
 The functions need `ListBucket` because S3 otherwise returns `403` for a missing object. With `ListBucket`, a
-function can list the names of states, and the IDs of tokens and sessions. No function runs as `transfers`:
-two functions assume this role to sign addresses. The KMS key's policy lets IAM decide who may use the key.
+function can list the names of states, and the IDs of tokens and sessions. No function runs as `transfers`.
+The functions `cloud` and `management` assume this role to sign addresses. The policy of the stack's KMS key
+lets IAM decide who may use the key.
 
 """
 _BUCKET: Final = """\
 ## What the bucket policy denies
 
-The bucket policy denies these requests to everybody, including administrators and root. If a cell is empty,
-the caller's own permissions decide. Under any prefix, `*.tfstate` objects are states and `*.tflock` objects
-are locks.
+The policy of the state bucket denies these requests to everybody, including administrators and root. If a
+cell is empty, the caller's own permissions decide. Under any prefix, `*.tfstate` objects are states and
+`*.tflock` objects are locks. If `watch` is set, `RefuseToReadTheProbesSecret` also denies reads of objects
+below `watch/` to everybody except the function `watch`.
 [The design](../understand/design.md#what-the-bucket-itself-refuses) explains the reasons.
 
 """
 _LIMITS: Final = """\
-The policy denies neither lifecycle rules nor changes of the policy itself. Removing the stack removes the
-policy. IAM decides who may change versioning, lifecycle rules and the policy, and who may delete the bucket.
-S3 itself refuses to suspend versioning under Object Lock, and to delete a bucket that has objects. The tests
-evaluate the policy by IAM's documented rules ([Status](../understand/status.md)).
+The policy denies neither lifecycle rules nor changes of the policy itself. The deletion of the stack removes
+the policy. IAM decides who may change versioning, lifecycle rules and the policy, and who may delete the
+bucket. S3 itself refuses to suspend versioning under Object Lock, and to delete a bucket that has objects.
+The tests evaluate the policy by IAM's documented rules: [Status](../understand/status.md) lists what was not
+tried on AWS.
 """
 
 Roles = Mapping[str, Iterable[Permission]]
