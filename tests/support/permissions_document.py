@@ -72,8 +72,7 @@ _LIMITS: Final = """\
 The policy denies neither lifecycle rules nor changes of the policy itself. The deletion of the stack removes
 the policy. IAM decides who may change versioning, lifecycle rules and the policy, and who may delete the
 bucket. S3 itself refuses to suspend versioning under Object Lock, and to delete a bucket that has objects.
-The tests evaluate the policy by IAM's documented rules: [Status](../understand/status.md) lists what was not
-tried on AWS.
+The tests evaluate the policy by IAM's documented rules ([Status](../understand/status.md)).
 """
 
 Roles = Mapping[str, Iterable[Permission]]
