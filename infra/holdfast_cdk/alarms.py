@@ -81,7 +81,7 @@ def alarms_of(team: Team, api_id: str, named: Mapping[str, str]) -> tuple[AlarmS
     alarms = [
         AlarmSpec(
             name="api",
-            says="The API answered at least 3 requests with 5xx within 15 minutes.",
+            says="The API responded to at least 3 requests with 5xx within 15 minutes.",
             metrics=(Metric("AWS/ApiGateway", "5xx", {"ApiId": api_id}),),
             above=2,
             seconds=15 * _MINUTES,
@@ -89,8 +89,8 @@ def alarms_of(team: Team, api_id: str, named: Mapping[str, str]) -> tuple[AlarmS
         AlarmSpec(
             name="slow",
             says=(
-                f"In an hour with at least 1,000 requests, the backend took over {team.alarms.slow} ms for 1 "
-                "% of them."
+                f"In an hour with at least 1,000 requests, the backend took more than {team.alarms.slow} ms "
+                "for 1 % of them."
             ),
             metrics=(Metric("AWS/Lambda", "Duration", {"FunctionName": named["backend"]}),),
             above=team.alarms.slow,
@@ -138,7 +138,7 @@ def _of_watch(team: Team, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
         ),
         AlarmSpec(
             name="attention",
-            says="The watch function found something, or wrote nothing for two hours.",
+            says="The watch function found something to do, or wrote no metrics for two hours.",
             metrics=(_watched(team, watching.Metric.ATTENTION),),
             above=0,
             # Two hours have data even if one run of each hour is a minute late.
@@ -148,7 +148,7 @@ def _of_watch(team: Team, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
         ),
         AlarmSpec(
             name="probe",
-            says="A request through the API failed.",
+            says="A request of the probe through the API failed.",
             metrics=(_watched(team, watching.Metric.PROBE_FAILED),),
             above=0,
             seconds=_HOUR,

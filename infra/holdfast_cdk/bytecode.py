@@ -104,7 +104,7 @@ class WebAssembly:
         if not is_lambda_python(version):
             process.kill()
             raise CompileError(
-                f"npm's pyodide is not Lambda's Python, it says {version.strip()!r}: {AGAIN}"
+                f"npm's pyodide does not have Lambda's version of Python, but {version.strip()!r}: {AGAIN}"
                 if version
                 else f"npm's pyodide does not start: {AGAIN}"
             )

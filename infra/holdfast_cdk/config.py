@@ -179,8 +179,8 @@ def _check_replica(team: Team, region: str) -> None:
         raise ConfigError(f"team '{team.name}': replica needs account and region; write both")
     if region == team.region:
         raise ConfigError(
-            f"team '{team.name}': replica.region = \"{region}\" is the team's own region, with which "
-            "it would be lost; write another region"
+            f"team '{team.name}': replica.region = \"{region}\" is the team's own region, so the replica "
+            "would be lost together with the bucket; write another region"
         )
     partition, own = partitions()[region], partitions()[team.region]
     if partition != own:

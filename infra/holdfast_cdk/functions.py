@@ -94,7 +94,9 @@ class FunctionSpec(RoleSpec):
     version_of: str = ""
 
 
-_SCOPED: Final = "All states of the team: the token's scope says who may use which."
+_SCOPED: Final = (
+    "The function serves all states of the team. The caller's scope decides which of them a request may use."
+)
 _RANDOM: Final = "Each upload has a new random key."
 
 STATE_BUCKET: Final = Place("StateBucket")

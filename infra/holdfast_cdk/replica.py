@@ -61,7 +61,7 @@ class ReplicaStack(Stack):
         Validations.of(bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",
-                reason="Only S3 writes to it; with the team's stack it gets an access log.",
+                reason="Only S3 writes to the replica. With the team's stack, the bucket gets an access log.",
             )
         )
         for statement in _refuse_to_others(bucket, _role_arn(source)):

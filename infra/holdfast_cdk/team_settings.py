@@ -191,7 +191,7 @@ class Replica:
 
     region: str = setting(
         word_of('an AWS region in quotes, as in "eu-west-1"', partitions),
-        "The replica is in this region of the same partition, which is also bootstrapped.",
+        "The replica is in this region, which must be in the same partition and bootstrapped for CDK.",
     )
 
 

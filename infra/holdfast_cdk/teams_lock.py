@@ -119,9 +119,9 @@ def _moved(old: Team, now: Team) -> str | None:
         )
     if lost := [key for key in old.kms_keys if key not in now.kms_keys]:
         return (
-            f"with the key {as_toml(lost[0])}, and its functions could not read what that encrypts; write "
-            f"previous_keys = {as_toml([*now.previous_keys, *lost])}; if no version needs it, not even an "
-            "old one"
+            f"with the key {as_toml(lost[0])}, and its functions could not read the objects that this key "
+            f"encrypts; write previous_keys = {as_toml([*now.previous_keys, *lost])}; if no version needs "
+            "it, not even an old one"
         )
     return None
 

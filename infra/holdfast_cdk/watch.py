@@ -27,7 +27,7 @@ class Watch(Construct):
         rule = events.CfnRule(
             self,
             "Rule",
-            description="Looks at a team of Holdfast",
+            description="Checks a team of Holdfast every hour",
             schedule_expression=SCHEDULE,
             targets=[events.CfnRule.TargetProperty(id="Watch", arn=function.function_arn)],
         )

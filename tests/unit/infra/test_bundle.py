@@ -572,7 +572,10 @@ def test_a_python_that_is_not_lambdas_compiles_nothing(
     ("program", "why"),
     [
         ("exit 1", "does not start: run `npm ci`"),
-        ("echo cpython-313 final", "is not Lambda's Python, it says 'cpython-313 final': run `npm ci`"),
+        (
+            "echo cpython-313 final",
+            "does not have Lambda's version of Python, but 'cpython-313 final': run `npm ci`",
+        ),
         ("echo cpython-314 final; read line", "ended while it compiled the functions"),
         ("""echo cpython-314 final; read line; echo '{"error": "no space left"}'""", ": no space left"),
     ],

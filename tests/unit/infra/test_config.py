@@ -177,8 +177,8 @@ A_KEY = f'"kms", "s3" or the ARN of a KMS key, as in "{KEY}"'
         ('region = "eu-central-1"', "replica needs account and region; write both"),
         (
             'account = "123456789012"\nregion = "eu-west-1"',
-            'replica.region = "eu-west-1" is the team\'s own region, with which it would be lost; '
-            "write another region",
+            'replica.region = "eu-west-1" is the team\'s own region, so the replica would be lost together '
+            "with the bucket; write another region",
         ),
         (
             'account = "123456789012"\nregion = "cn-north-1"',

@@ -167,8 +167,9 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
         ),
         (
             replace(PAYMENTS, key="s3"),
-            "team 'payments' is recorded with the key \"kms\", and its functions could not read what that "
-            'encrypts; write previous_keys = ["kms"]; if no version needs it, not even an old one',
+            "team 'payments' is recorded with the key \"kms\", and its functions could not read the objects "
+            'that this key encrypts; write previous_keys = ["kms"]; if no version needs it, not even an old '
+            "one",
         ),
         (
             replace(PAYMENTS, key=ARN, previous_keys=("kms",)),
