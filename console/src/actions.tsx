@@ -266,8 +266,8 @@ export function FreezePattern(shared: Omit<Shared, "name">) {
   return (
     <Ask {...shared} name="" title="Freeze a pattern" verb="Freeze" make={make} send={freeze} undone="">
       <p>
-        Nobody can change a state that matches then, nor create one. States that are locked are not frozen: the page
-        names them afterwards.
+        No client can then change or create a matching state. Locked states are not frozen: the page names them
+        afterwards.
       </p>
       <Field label="Pattern" name="pattern" placeholder="network/*" autofocus />
       <Field label="Reason" name="reason" maxLength={200} hint="One line, for everybody who meets the freeze." />

@@ -52,7 +52,7 @@ function Difference({ name, from, to }: { name: string; from: string; to: string
         <span aria-hidden="true">→</span>
         <Side side={data.to} versions={versions} />
       </div>
-      {data.lineage_changed && <p class="notice">The lineages differ: these are states of two histories.</p>}
+      {data.lineage_changed && <p class="notice">The lineages differ: these are different states.</p>}
       {data.encrypted ? (
         <Empty title="The client encrypted the state">Only serial, time and size can be compared here.</Empty>
       ) : (

@@ -8,13 +8,13 @@ const KNOWN: Record<number, [string, string]> = {
   0: ["The API cannot be reached", "Check your network, then try again."],
   400: ["The API refused the request", ""],
   401: ["You are signed out", "Sign in again to go on where you were."],
-  403: ["Your token does not allow this", "An operator with AWS credentials can grant another."],
+  403: ["Your token does not allow this", "An operator with AWS credentials can create another."],
   404: ["There is nothing with this name", ""],
   409: ["The state changed in the meantime", "Look at the state again first."],
   413: ["This is too large to show", ""],
   423: ["The state is locked or frozen", ""],
   429: ["Too many requests at the moment", "The team shares a limit of requests. Try again"],
-  503: ["The storage did not respond in time", "Nothing is lost. Try again"],
+  503: ["S3 did not respond in time", "Nothing is lost. Try again"],
 };
 
 /** Returns the names that the API suggests for one that does not exist. */

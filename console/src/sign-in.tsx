@@ -29,7 +29,7 @@ export function SignIn() {
   const [busy, setBusy] = useState(false);
   const submit = async (event: SubmitEvent) => {
     const token = tokenIn(entered(event).token ?? "");
-    setProblem(token ? "" : "This is no token. It is the token's ID and its secret, joined by a dot.");
+    setProblem(token ? "" : "This is not a token. A token is its ID and secret, joined by a dot.");
     if (!token) return;
     setBusy(true);
     try {
