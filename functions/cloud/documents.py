@@ -90,8 +90,9 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
     if isinstance(raised, Locked) and raised.is_released:
         status, title = 409, raised.text
         detail = (
-            f"The client acquired it for {claimed(raised.holder['Operation'])} at "
-            f"{raised.holder['Created']}. Wait until it is released, or run the command with -lock-timeout."
+            f"The client acquired the lock for {claimed(raised.holder['Operation'])} at "
+            f"{raised.holder['Created']}. Wait until the client releases the lock, or run the command with "
+            "-lock-timeout."
         )
     error_object: dict[str, Any] = {
         "status": str(status),

@@ -125,8 +125,8 @@ def check_pattern(pattern: str) -> str:
         split(pattern.replace("*", "x"))
     except InvalidName as error:
         raise ValueError(
-            f"the scope pattern {pattern!r} can match no state name; write a pattern such as "
-            f"'network/*': {error.message}"
+            f"the scope pattern {pattern!r} cannot match a state name; write a pattern such as 'network/*': "
+            f"{error.message}"
         ) from None
     return pattern
 
@@ -175,8 +175,8 @@ def check_grants(grants: Sequence[Grant]) -> tuple[Grant, ...]:
         raise ValueError("at least one scope pattern is required; '*' is every state")
     if sum(len(pattern) + len(_BETWEEN) for grant in checked for pattern in grant.scope) > MAX_SCOPES:
         raise ValueError(
-            f"the scope patterns are too long: together they have at most {MAX_SCOPES} characters, and each "
-            f"pattern counts as {len(_BETWEEN)} characters more than it has"
+            f"the scope patterns are too long: together they may have at most {MAX_SCOPES} characters, and "
+            f"{len(_BETWEEN)} characters are added for each pattern"
         )
     if len(grants) > 1:
         _check_each_adds(checked)

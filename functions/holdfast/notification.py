@@ -116,7 +116,8 @@ def of_event(team: str, event: Mapping[str, object], *, others: int = 0, is_full
         )
     if is_full:
         notes.append(
-            "Most further events of this hour get no separate message. A later message has their number."
+            "For most further events of this hour, Holdfast sends no separate message. A later message says "
+            "how many there were."
         )
     which = state if state and not notes else f"--event {name}"
     return message(team, name, fields, f"holdfast audit --team {team} {which}", " ".join(notes))

@@ -70,7 +70,7 @@ def _versions(store: Store, name: StateName, older: str | None, newer: str | Non
         raise _too_large(before.size, len(after.body))
     for side, version in (("from", before), ("to", after)):
         if not version.body:
-            raise UnreadableVersion(f"The state at '{side}' has zero bytes, so it cannot be compared.")
+            raise UnreadableVersion(f"The version in '{side}' has zero bytes, so it cannot be compared.")
     return before, after
 
 
@@ -92,7 +92,7 @@ def _before(store: Store, name: StateName, version_id: str) -> str:
         if not entry.is_delete_marker:
             return entry.id
     raise NoSuchVersion(
-        f"The state '{name}' has no version before {version_id} that it could be compared with."
+        f"The state '{name}' has no version before {version_id}, so there is nothing to compare it with."
     )
 
 

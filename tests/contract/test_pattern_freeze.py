@@ -182,7 +182,7 @@ def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, ve
         BEGINNINGS[verb](bucket)
     assert refused.value.message == (
         "No state that matches network/* may be created: it is frozen by the token operator: an incident. "
-        "'holdfast state unfreeze' of this pattern lifts it."
+        "'holdfast state unfreeze' with this pattern lifts the freeze."
     )
     assert refused.value.holder["ID"] == f"frozen: an incident [{COMMAND}]"
     assert bucket.bodies(KEY) == []

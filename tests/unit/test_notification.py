@@ -51,8 +51,9 @@ def test_a_message_says_what_was_left_out_before_it_and_that_more_will_be() -> N
     told = notification.of_event("payments", HELD, others=290, is_full=True)
 
     assert told.body.splitlines()[-3:] == [
-        "Since the previous message, 290 more events of the same kind had the same principal. "
-        "Most further events of this hour get no separate message. A later message has their number.",
+        "Since the previous message, 290 more events of the same kind had the same principal. For most "
+        "further events of this hour, Holdfast sends no separate message. A later message says how many "
+        "there were.",
         "",
         "More: holdfast audit --team payments --event lock.force_unlocked",
     ]

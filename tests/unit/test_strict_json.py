@@ -101,7 +101,7 @@ def _why(read: Callable[[bytes], object], body: bytes) -> str:
 @pytest.mark.parametrize(("body", "reason"), REFUSED.items())
 def test_a_document_is_refused_with_the_rule_that_it_broke(body: bytes, reason: str) -> None:
     assert _why(_of_management, body) == f"The body {reason}; send a JSON object."
-    seconds = f'The body {reason}; send none, or {{"seconds": {sessions.DEFAULT_SECONDS}}}.'
+    seconds = f'The body {reason}; send no body, or {{"seconds": {sessions.DEFAULT_SECONDS}}}.'
     assert _why(sessions.seconds, body) == seconds
 
 

@@ -148,6 +148,7 @@ def _compare(body: bytes, announced: UploadId) -> StateDocument:
     if uploaded.serial != announced.serial or (announced.lineage and uploaded.lineage != announced.lineage):
         raise UploadAltered(
             f"The uploaded content has the serial {uploaded.serial} and the lineage {uploaded.lineage!r}, "
-            f"but the request announced {announced.serial} and {announced.lineage!r}. Nothing was written."
+            f"but the request announced {announced.serial} and {announced.lineage!r}. Nothing was written; "
+            "run the command again."
         )
     return parsed

@@ -249,7 +249,8 @@ class Records:
         more = replace(self, records=(*self.records, record))
         if len(more.records) > MAX_RECORDS or len(more.to_json()) > MAX_BYTES:
             raise ValueError(
-                f"there is no room for it: at most {MAX_RECORDS} trust records and {MAX_BYTES} bytes in all"
+                f"there is no room for another trust record, because a team has at most {MAX_RECORDS} "
+                f"records, with {MAX_BYTES} bytes in all; remove a record first"
             )
         return more
 
@@ -261,7 +262,10 @@ class Records:
         changed = replace(self, records=tuple(record if old.id == record.id else old for old in self.records))
         most = MAX_BYTES + UPDATE_RESERVE
         if len(changed.to_json()) > most:
-            raise ValueError(f"there is no room for it: at most {most} bytes in all")
+            raise ValueError(
+                f"there is no room for the change, because the trust records of a team have at most {most} "
+                "bytes; remove a record first"
+            )
         return changed
 
     def without(self, name: str) -> "Records":
@@ -360,7 +364,9 @@ class Change:
         if self.role is None and self.scope is None:
             return grants
         if len(grants) > 1:
-            raise ValueError("it has several grants: name every grant that it should have, each with --grant")
+            raise ValueError(
+                "the record has several grants: name every grant that it should have, each with --grant"
+            )
         role = self.role or grants[0].role
         if self.scope is None:
             return (Grant(role, grants[0].scope),)

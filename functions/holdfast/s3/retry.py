@@ -84,7 +84,7 @@ def until_decided(operation: str, call: Callable[[], _T], outcomes: Mapping[int,
     """
     pause = _FIRST_PAUSE
     closed = False
-    reason = "no time was left to ask"
+    reason = "no time was left for the request"
     while time.monotonic() < budget.deadline:
         budget.requests.append(operation)
         try:

@@ -13,9 +13,13 @@ from holdfast.state.number import Number
 from holdfast.state.sensitivity import WHOLE, Marks, is_dynamic
 from holdfast.state.tracked import Tracked
 
-INSTEAD_FILES: Final = "Save both with 'holdfast state get STATE --version ID' and compare the files."
+INSTEAD_FILES: Final = (
+    "Save both versions with 'holdfast state get STATE --version ID' and compare the files."
+)
 """Advice if two versions are too large to be compared."""
-INSTEAD: Final = f"{INSTEAD_FILES} A comparison without values, or of closer versions, is smaller."
+INSTEAD: Final = (
+    f"{INSTEAD_FILES} The difference is smaller without values, or between versions that are closer together."
+)
 """Advice if the difference of two versions is too large."""
 
 _TELLING_TEXT: Final = 4

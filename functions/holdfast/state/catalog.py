@@ -290,7 +290,7 @@ def _check_prefix(prefix: str) -> None:
         try:
             names.split(prefix)
         except InvalidName as broken:
-            raise InvalidRequest(f"No name of a state begins with this 'prefix'. {broken.message}") from None
+            raise InvalidRequest(f"No state's name can begin with this 'prefix'. {broken.message}") from None
 
 
 def _is_beginning(text: str) -> bool:

@@ -61,5 +61,5 @@ def decode(kind: str, text: str, *types: type) -> list[Any]:
 def invalid() -> InvalidRequest:
     """Return the error for an invalid cursor."""
     return InvalidRequest(
-        "This list did not return this 'cursor' as 'next'. Ask for the first page again, without it."
+        "This list did not return this 'cursor' as 'next'. Ask for the first page again, without 'cursor'."
     )

@@ -158,8 +158,8 @@ def require_known_format(version: object) -> None:
     advice = ""
     if type(version) is int and 0 < version < FORMAT:
         advice = (
-            " Terraform 0.12 or later writes version 4 with the next change: apply one, or pull the state, "
-            "add 1 to its serial, and push it."
+            " Terraform 0.12 or later writes version 4 with the next change: apply a change, or pull the "
+            "state, add 1 to its serial, and push it."
         )
     raise InvalidState(f"It {defect} of the state format; only version {FORMAT} can be read.{advice}")
 

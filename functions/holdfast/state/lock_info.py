@@ -184,8 +184,8 @@ def of_release(body: bytes, lock_id: str | None) -> LockInfo | None:
     info = parse(body)
     if lock_id not in (None, info.id):
         raise InvalidLockInfo(
-            "The ID in the query is not the ID of the lock info in the body. Nothing was unlocked; send one "
-            "of them."
+            "The ID in the query is not the ID of the lock info in the body. Nothing was unlocked; send the "
+            "same ID in both, or only in one."
         )
     return info
 

@@ -41,7 +41,7 @@ def force_unlock_unnamed(work: Work) -> ForceUnlocked:
     """
     own_locks = work.policy.own_locks
     if own_locks is OwnLocks.NAMED:
-        note = f"This request names no lock; 'holdfast lock break {work.name}' removes your own lock."
+        note = f"This request does not name a lock; 'holdfast lock break {work.name}' removes your own lock."
         _require_force_unlock(work, note)
     work.require(own_locks.needs)
     lock = held.read(work.store, work.name)

@@ -172,7 +172,7 @@ def _look_at_newest(search: _Search, newest: Version | None) -> None:
             )
     elif search.reference.means is Word.PREVIOUS:
         raise NoSuchVersion(
-            f"The state {search.name} is deleted, so it has no current version, and no version before that. "
+            f"The state {search.name} is deleted, so it has no current version and no previous version. "
             f"'holdfast state undelete {search.name}' brings it back."
         )
 

@@ -257,5 +257,7 @@ def _following(
     serials = [revision.serial for revision in (current.revision, acknowledged) if revision]
     serial = max(serials, default=source.revision.serial) + 1
     if serial >= document.SERIAL_END:
-        raise SerialNotNewer("The current state has the highest possible serial; no other can follow.")
+        raise SerialNotNewer(
+            "The current state has the highest possible serial, so a restore cannot write the next one."
+        )
     return StateDocument(Revision(serial, source.revision.lineage), source.terraform_version)

@@ -68,7 +68,7 @@ class PatternFreeze:
         return Frozen(
             holder,
             f"No state that matches {self.pattern} may be created: it is frozen by {by}: "
-            f"{freeze.reason}.{ends} 'holdfast state unfreeze' of this pattern lifts it.",
+            f"{freeze.reason}.{ends} 'holdfast state unfreeze' with this pattern lifts the freeze.",
         )
 
 

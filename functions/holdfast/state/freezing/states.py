@@ -68,8 +68,8 @@ def unfreeze(work: Work, freeze_id: str) -> HeldFreeze | None:
         )
     if lock.freeze.id != freeze_id:
         raise LockNotMatched(
-            f"Another command froze the state, not the named one: {lock.freeze.reason}. That freeze was not "
-            "lifted."
+            f"The state has a different freeze, which this request does not name: {lock.freeze.reason}. That "
+            "freeze was not lifted."
         )
     try:
         held.lift(work.store, work.name, lock)
