@@ -25,8 +25,9 @@ def check_networks(stack: "Stack", networks: Sequence[str]) -> None:
     """
     if networks and not stack.networks:
         raise CommandError(
-            f"The deployed stack of the team {stack.team} has no setting `networks`, so it would refuse the "
-            f'callers. Write networks = ["0.0.0.0/0"] or narrower networks in [teams.{stack.team}] and '
+            f"The deployed stack of the team {stack.team} has no setting `networks`, so it would refuse "
+            f'callers whose token or trust record has networks. Write networks = ["0.0.0.0/0"] or narrower '
+            f"networks in [teams.{stack.team}] and "
             f"deploy it with `npx cdk deploy {team.stack_name(stack.team)}`."
         )
 
@@ -43,6 +44,6 @@ def check_grants(stack: "Stack", grants: Sequence[Grant]) -> None:
     if not versions.is_since(version, _SINCE):
         raise CommandError(
             f"The deployed code of the team {stack.team}, {version or 'of an unknown version'}, cannot read "
-            f"these grants, so it would refuse the callers. Deploy {_SINCE} or later first, with `npx cdk "
-            f"deploy {team.stack_name(stack.team)}`."
+            f"these grants, so it would refuse callers that have them. First deploy {_SINCE} or later with "
+            f"`npx cdk deploy {team.stack_name(stack.team)}`."
         )

@@ -162,7 +162,9 @@ def page(
             file = folder / "sign-in.html"
             private_file.create(file, text(address, given, fragment).encode())
         except OSError as error:
-            raise CommandError(f"The page that signs in cannot be written: {error.strerror}.") from error
+            raise CommandError(
+                f"The page that hands the credentials to the browser cannot be written: {error.strerror}."
+            ) from error
         yield file
     finally:
         if folder:

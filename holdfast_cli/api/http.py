@@ -96,8 +96,8 @@ def send(
             lost = error
         except ValueError as error:  # the error's text contains the header, which may hold a secret
             raise CommandError(
-                f"The request to {host} has a header that HTTP cannot carry: check the credentials in the "
-                "environment for line ends and letters that are not ASCII."
+                f"The credentials in the environment cannot be sent to {host}, because an HTTP header cannot "
+                "have line ends or letters that are not ASCII. Correct the credentials."
             ) from error
         pause = _pause(retry, None if lost else response)
         if pause is None:

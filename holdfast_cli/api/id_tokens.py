@@ -52,7 +52,10 @@ def describe(token: IdToken) -> str:
         "audience": ", ".join(audiences(claims)),
         "subject": claims.get("sub"),
     }
-    return f"It says: {', '.join(f'{name} {plain(str(value))[:200]}' for name, value in claimed.items())}."
+    return (
+        "Its claims are: "
+        f"{', '.join(f'{name} {plain(str(value))[:200]}' for name, value in claimed.items())}."
+    )
 
 
 def _from_github(url: str, request_token: str, audience: str) -> IdToken:

@@ -241,10 +241,10 @@ class Api:
         if response.text("error") == "frozen":
             return f"Frozen {since}." if since else ""
         held = ", ".join(filter(None, (operation and in_sentence(operation), since)))
+        holding = f"The lock is held {'for ' if operation else ''}{held}. " if held else ""
         return (
-            f"{(f'It is held for {held}. ' if operation else f'It is held {held}. ' if held else '')}Wait "
-            f"until it is released. If its holder is gone, `holdfast lock break {name} "
-            f"{shlex.quote(lock_id)}` removes it."
+            f"{holding}Wait until it is released. If the lock's holder is gone, `holdfast lock break {name} "
+            f"{shlex.quote(lock_id)}` removes the lock."
         )
 
 

@@ -39,7 +39,7 @@ def sign_in(args: Namespace, environment: Mapping[str, str] = os.environ) -> Api
         half = f" TF_HTTP_{missing} is not set, but TF_HTTP_{found} is."
     raise UsageError(
         f"There are no credentials for {urlsplit(address).netloc} in the environment: {HOW_TO_SIGN_IN}; or "
-        f"{cloud_config.token_variable(cloud_config.hostname(address))}.{half}"
+        f"export {cloud_config.token_variable(cloud_config.hostname(address))}.{half}"
     )
 
 
@@ -88,9 +88,9 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
         )
     if environment.get("HOLDFAST_TEAM"):
         raise NotSetUpError(
-            "HOLDFAST_TEAM is not enough: finding a team's stack needs AWS credentials, which these "
-            "commands do not use. `holdfast login` finds it, and exports the API's address. Type these "
-            "commands in this order:",
+            "HOLDFAST_TEAM is not enough. To find the stack of a team, a command needs AWS credentials, "
+            "which this command does not use. `holdfast login` finds the stack, and exports the API's "
+            "address. Type these commands in this order:",
             _FIRST_STEPS,
         )
     raise NotSetUpError("The API's address is not known. Type these commands in this order:", _FIRST_STEPS)

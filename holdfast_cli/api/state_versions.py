@@ -22,7 +22,10 @@ def resolve(api: Api, name: object, reference: str) -> "tuple[v1.ResolvedVersion
     """
     from holdfast.api import v1
 
-    lost = f"The API finds no version {reference} of the state {name}, and does not say why."
+    lost = (
+        f"The API does not find the version {reference} of the state {name}, and does not say why. `holdfast "
+        f"state history {name}` shows the versions."
+    )
 
     def search(cursor: str | None) -> "v1.Resolved":
         return api.get(v1.Resolved, "resolve", name, version=reference, cursor=cursor)

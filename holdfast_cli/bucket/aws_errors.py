@@ -33,7 +33,7 @@ _THROTTLED = frozenset(
     }
 )
 NOT_OF_AWS: Final = (
-    "The response does not come from AWS: check AWS_ENDPOINT_URL, and whether a proxy responded."
+    "The response does not come from AWS. Check AWS_ENDPOINT_URL, and check whether a proxy responded."
 )
 """The message about a response of a proxy or a portal."""
 
@@ -66,14 +66,14 @@ def explain(error: BotoCoreError | ClientError) -> str:
         case exceptions.SSOError() | exceptions.TokenRetrievalError() | exceptions.LoginError():
             return f"The AWS session has ended: {SIGN_IN}."
         case exceptions.SSLError():
-            return f"AWS's certificate was not accepted, check AWS_CA_BUNDLE: {_one_line(error)}"
+            return f"AWS's certificate was not accepted; check AWS_CA_BUNDLE: {_one_line(error)}"
         case exceptions.ConnectionError() | exceptions.HTTPClientError():
             return (
                 "AWS does not respond; check the network, AWS_REGION and AWS_ENDPOINT_URL, or start the "
                 f"local AWS with `make up`: {_one_line(error)}"
             )
         case _:
-            return f"The AWS SDK failed, check the AWS settings: {_one_line(error)}"
+            return f"The AWS SDK failed; check the AWS settings: {_one_line(error)}"
 
 
 def code_of(error: ClientError) -> str:
@@ -141,7 +141,7 @@ def as_command_errors() -> Iterator[None]:
             raise
         # The SDK has no own error for an endpoint that is not a URL, or for a missing credential_process.
         raise UsageError(
-            f"The AWS settings are not valid, check AWS_ENDPOINT_URL and the profile: {_one_line(error)}"
+            f"The AWS settings are not valid; check AWS_ENDPOINT_URL and the profile: {_one_line(error)}"
         ) from error
 
 

@@ -40,7 +40,10 @@ def caller_arn(session: "boto3.Session") -> str:
 def refused(stack: "Stack") -> str:
     """Return a sentence that says that S3 denied a request to a team's bucket."""
     # S3 responds with the same 403 if it denies access or if another account has the bucket.
-    return f"The bucket {stack.bucket} refuses the request, or is no longer in the account {stack.account}."
+    return (
+        f"S3 refuses the request to the bucket {stack.bucket}, or the bucket is no longer in the account "
+        f"{stack.account}."
+    )
 
 
 @contextmanager

@@ -180,7 +180,10 @@ def update(
 
     Neither decides on access. So a retry after a concurrent change keeps what that change made.
     """
-    look = f"check with `holdfast token show {token_id}` what its values are before you run it again."
+    look = (
+        "before you run the command again, check the token's description and owner with `holdfast token "
+        f"show {token_id}`."
+    )
     with as_lines(stack, outcome_unknown=look, interrupted=look.capitalize()):
         made: list[tuple[Token, Token]] = []
 
@@ -246,6 +249,7 @@ def unreadable(bucket: str, key: str, body: bytes) -> str:
     if is_newer(body):
         return versions.newer_record(f"s3://{bucket}/{key}")
     return (
-        f"s3://{bucket}/{key} is damaged: it is not a valid token record. Look at it with "
-        f"`aws s3 cp s3://{bucket}/{key} -`. After `aws s3 rm` removes it, the token is not accepted."
+        f"s3://{bucket}/{key} is damaged: it is not a valid token record. Look at it with `aws s3 cp "
+        f"s3://{bucket}/{key} -`. After you remove the object with `aws s3 rm`, the token can no longer sign "
+        "in."
     )

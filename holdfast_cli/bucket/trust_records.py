@@ -41,7 +41,9 @@ def create(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust"
     record, but the record is absent. Then somebody may have removed it, and another record with the same ID
     would make the removed record's sessions valid again.
     """
-    unknown = f"check with `holdfast trust list` whether {record.name} exists before you run it again."
+    unknown = (
+        f"before you run the command again, check with `holdfast trust list` whether {record.name} exists."
+    )
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
         record = replace(record, created_by=caller_arn(session))
         store = open_bucket(session, stack)
@@ -82,7 +84,7 @@ def update(
     The write is retried only after concurrent changes of other records. After another update of the same
     record, a retry could grant again what that update had removed.
     """
-    unknown = f"check with `holdfast trust list` what {name} grants before you run it again."
+    unknown = f"before you run the command again, check with `holdfast trust list` what {name} grants."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
         identity = caller_arn(session)
         made: list[tuple[Trust, Trust]] = []

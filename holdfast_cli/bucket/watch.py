@@ -38,7 +38,7 @@ def enable(session: "Session", stack: "Stack", expiry: "When | None") -> Token:
     token, secret = tokens.create(
         session, stack, watching.probe_grants(state), "the probe of holdfast watch", expiry, "", ()
     )
-    again = "run the command again; it revokes this token."
+    again = "run the command again. It revokes the token that this run created."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         body = watching.secret(token.id, secret, state)
         records.create(open_bucket(session, stack), watching.secret_key(token.id), body)

@@ -71,14 +71,15 @@ class _Activity:
 
 @COMMAND.define(
     """\
-Show what changed one state, or the states in your scope: writes, locks, deletes,
-records of tokens and trust, and what was refused; oldest first. --all also shows reads
-and the probes of `holdfast doctor`. It needs the role auditor or maintainer, and no
-AWS credentials; `holdfast audit` shows the whole trail, and needs them.
+Show the audit events of one state, or of the states in your scope, oldest first:
+writes, locks, deletes, changes of tokens and trust records, and refused requests. With
+--all, the command also shows reads and the probes of `holdfast doctor`. Needs the role
+auditor or maintainer, and no AWS credentials. `holdfast audit` shows the whole audit
+trail, and needs AWS credentials.
 
---follow searches every 5 seconds. It shows each event once, even if it arrives up
-to 10 minutes late. It does not show the events activity.read, which its own searches
-cause, unless --event names them.""",
+With --follow, the command searches every 5 seconds. It shows each event once, even an
+event that arrives up to 10 minutes late. Its own searches cause events activity.read,
+which it shows only if --event names them.""",
     """\
   holdfast activity
   holdfast activity network/prod --since 30d
@@ -101,7 +102,9 @@ def _run(args: argparse.Namespace) -> None:
     activity = _Activity(sign_in(args), args.follow, args.all or args.event is not None)
     search = audit.searched(args, _SINCE, activity.now)
     if args.follow:
-        audit.follow(activity, search, args, "Waiting for events in your scope; Ctrl-C ends it.", _PAUSE)
+        audit.follow(
+            activity, search, args, "Waiting for events in your scope. Press Ctrl-C to stop.", _PAUSE
+        )
     limit = args.limit or _LIMIT
     shown = list(activity.newest(search, limit, output.Progress()).values())
     if args.json:
@@ -109,12 +112,14 @@ def _run(args: argparse.Namespace) -> None:
     elif shown:
         output.write(audit.table(shown, activity.now(), args))
     else:
-        more = "" if activity.has_readings else ", and --all also shows reads"
+        more = "" if activity.has_readings else ", and --all to see reads"
         output.write(
             output.wrapped(
-                f"There is no matching event since {output.moment(search.since)}; --since looks further "
-                f"back{more}."
+                f"There is no matching event since {output.moment(search.since)}. Use --since to see earlier "
+                f"events{more}."
             )
         )
     if len(shown) == limit:
-        output.tell(f"holdfast: These are the newest {limit}; --limit shows more, if there are any.")
+        output.tell(
+            f"holdfast: These are the newest {limit} events. Use --limit to see more, if there are any."
+        )

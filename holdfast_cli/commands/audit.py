@@ -72,7 +72,7 @@ def _principal(value: str) -> str:
 
 def _value(value: str) -> str:
     if not rules.unicode_text(value):
-        raise argparse.ArgumentTypeError("it is empty, and no event has an empty value")
+        raise argparse.ArgumentTypeError("the value is empty; omit the option to see all events")
     return value
 
 
@@ -115,7 +115,10 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
             "--principal",
             type=_principal,
             metavar="WHO",
-            help="show only events of this caller: a token's ID, another principal, or a subject in full",
+            help=(
+                "show only events of this caller: a token's ID, another principal, or the whole subject of "
+                "an ID token"
+            ),
         ),
         option("--version-id", type=_value, metavar="ID", help="show only events of this version of a state"),
         option("--lock-id", type=_value, metavar="ID", help="show only events of this lock"),
@@ -135,8 +138,10 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
             option(
                 "--follow",
                 action="store_true",
-                help="also show new events as they arrive, until Ctrl-C; without --since and --limit, show "
-                "only these",
+                help=(
+                    "also show new events as they arrive, until Ctrl-C; without --since and --limit, show "
+                    "only new events"
+                ),
             ),
         ),
         option(
@@ -171,12 +176,12 @@ def searched(args: argparse.Namespace, default: rules.When, now: Callable[[], da
 
 @COMMAND.define(
     """\
-Show sign-ins, locks, reads, writes, deletes and denied requests from the team's
-audit log, oldest first. An unknown state or principal has no events. `holdfast activity`
-shows those of the states in your scope, without AWS credentials. Without the scope
-'*', only AWS credentials see events without a state, such as denied sign-ins.
-Needs AWS credentials that may filter the events of that log group;
-for the local AWS: `set -a; . .local/aws.env; set +a`.""",
+Show sign-ins, locks, reads, writes, deletes and denied requests from the team's audit
+log, oldest first. For an unknown state or principal, the command shows no events.
+`holdfast activity` needs no AWS credentials, and shows the events of the states in your
+scope. It shows events without a state, such as denied sign-ins, only for the scope '*'.
+Needs AWS credentials that may filter the events of the audit trail's log group. For the
+local AWS, run `set -a; . .local/aws.env; set +a`.""",
     """\
   holdfast audit network/prod --since 7d
   holdfast audit --principal token:k2v9x0q7m3c1d8f5a6b4 --since 90d
@@ -212,7 +217,7 @@ def _run(args: argparse.Namespace) -> None:
         _gaps(log, args, search)
         return
     if args.follow:
-        follow(log, search, args, f"Waiting for events of the team {team}; Ctrl-C ends it.", _PAUSE)
+        follow(log, search, args, f"Waiting for events of the team {team}. Press Ctrl-C to stop.", _PAUSE)
     progress = output.Progress()
     found = log.newest(search, args.limit, progress) if args.limit else log.read(search, progress)
     events = list(found.values())
@@ -225,7 +230,7 @@ def _run(args: argparse.Namespace) -> None:
         output.write(
             output.wrapped(
                 f"The audit log of the team {team} has no matching event since "
-                f"{output.moment(search.since)}; --since looks further back."
+                f"{output.moment(search.since)}. Use --since to see earlier events."
             )
         )
 
@@ -235,7 +240,10 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
     from holdfast_cli.bucket import audit
 
     if search.fields or args.writes or args.limit or args.follow:
-        raise UsageError("--gaps compares all events of a period: it accepts only --since and --until.")
+        raise UsageError(
+            "--gaps compares all events of a period. Of the options that select events, it accepts only "
+            "--since and --until."
+        )
     until = search.until or log.now() - audit.LATEST
     events = log.read(replace(search, until=until), output.Progress()).values()
     found = audit.gaps(events)
@@ -251,8 +259,8 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
         span = f"from {output.moment(search.since)} to {output.moment(until)}"
         output.write(
             output.wrapped(
-                f"No number is missing among {numbered} numbered events {span}. Events before the first or "
-                "after the last number of a log stream could be missing."
+                f"No number is missing among {numbered} numbered events {span}. This check cannot find "
+                "events that are missing before the first or after the last number of a log stream."
             )
         )
     if found:

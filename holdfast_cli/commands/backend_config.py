@@ -12,20 +12,20 @@ COMMAND = Command()
 
 @COMMAND.define(
     """\
-Print the backend "http" block of a state. Where neither --address,
-HOLDFAST_ADDRESS nor the profile has the address, it is read from the team's
-stack, which needs AWS credentials;
-for the local AWS: `set -a; . .local/aws.env; set +a`.
+Print the backend "http" block of a state. The API's address comes from --address, from
+HOLDFAST_ADDRESS or from the profile. If none of them has the address, the command reads
+it from the team's stack, which needs AWS credentials. For the local AWS, run
+`set -a; . .local/aws.env; set +a`.
 
-If the configuration has the block of another server, such as GitLab, replace
-the whole block: Holdfast has separate addresses for locks. It refuses
-unlock_method = "DELETE" at the address of the state, where that request would
-delete the state.
+If the configuration has the block of another server, such as GitLab, replace the whole
+block, because Holdfast has separate addresses for locks. Holdfast refuses unlock_method
+= "DELETE" at the address of the state, because a DELETE request to this address deletes
+the state.
 
-For a configuration with several environments, write an empty `backend "http" {}`
-and one file for each environment with --tfbackend, for
-`terraform init -backend-config=FILE`. Terraform stores its values, but not the
-exports of --env.
+For a configuration with several environments, write an empty `backend "http" {}`, and
+use --tfbackend to write one file for each environment. Then run
+`terraform init -backend-config=FILE`. Terraform stores the values of this file, but not
+the exports of --env.
 
 --cloud prints a cloud block: the organization is the first segment of STATE.
 The workspace is the rest, with ':' instead of '/'.""",
@@ -54,7 +54,9 @@ The workspace is the rest, with ':' instead of '/'.""",
         ),
         option("--cloud", action="store_true", help="print a cloud block, for a state whose name has a '/'"),
         option(
-            "--remote", action="store_true", help='print the same as a block of the older backend "remote"'
+            "--remote",
+            action="store_true",
+            help='print the cloud block as a block of the older backend "remote"',
         ),
     ),
     option(
@@ -62,7 +64,7 @@ The workspace is the rest, with ':' instead of '/'.""",
         type=rules.tags,
         default=(),
         metavar="TAGS",
-        help="with --cloud: for all workspaces with these tags, such as a,b",
+        help="with --cloud: print a block for all workspaces with these tags, such as a,b",
     ),
     option(
         "--read-only", action="store_true", help="print a block without locks, for clients that only plan"

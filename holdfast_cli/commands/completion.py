@@ -56,12 +56,13 @@ COMMAND = Command()
 @COMMAND.define(
     f"""\
 Print a script with which a shell completes commands, options, their choices and the
-names of files. In bash and zsh it also completes the names of profiles, of states, and
-of tokens and trust records if AWS credentials are available. These names are kept for
-{known_names.SECONDS} seconds; nothing is shown if they cannot be read within {_PATIENCE:.0f} seconds.
+names of files. In bash and zsh, the script also completes the names of profiles and
+states. If AWS credentials are available, it completes token IDs and the names of trust
+records. The names are cached for {known_names.SECONDS} seconds. If they cannot be read
+within {_PATIENCE:.0f} seconds, the shell shows none.
 
-Write the script to a file once, and again after an upgrade. Then a new shell does not
-wait for it.""",
+Write the script to a file once, and again after each upgrade of `holdfast`. A new shell
+then reads the file and does not wait for the command.""",
     """\
   holdfast completion bash > ~/.local/share/bash-completion/completions/holdfast
   holdfast completion zsh > ~/.zfunc/_holdfast

@@ -42,14 +42,15 @@ def _setting(value: str) -> str:
 
 @COMMAND.define(
     """\
-Write a profile: the API's address, the team and the AWS region that the other commands
-use where neither an option nor a variable names them. In a terminal and without options
-it asks for each. Settings that you do not name are not changed.
+Write a profile: the API's address, the team and the AWS region. The other commands use
+these settings if no option and no variable names them. In a terminal and without
+options, the command asks for each setting. Settings that you do not name are not
+changed.
 
-The file is ~/.config/holdfast/config.toml, or below XDG_CONFIG_HOME, or
-HOLDFAST_CONFIG_FILE. It never holds a secret: Terraform's credentials are in
-TF_HTTP_USERNAME and TF_HTTP_PASSWORD, those of AWS in a profile of AWS, which
-AWS_PROFILE names.""",
+The file is the one that HOLDFAST_CONFIG_FILE names, else holdfast/config.toml below
+XDG_CONFIG_HOME, else ~/.config/holdfast/config.toml. The file never has a secret.
+Terraform's credentials are in TF_HTTP_USERNAME and TF_HTTP_PASSWORD. AWS credentials
+are in a profile of AWS, which AWS_PROFILE names.""",
     """\
   holdfast configure
   holdfast configure --profile staging --team payments --region eu-central-1
@@ -141,7 +142,7 @@ def _list(args: argparse.Namespace) -> None:
         default=[],  # otherwise argparse says that it is required
         type=_setting,
         metavar="SETTING",
-        help=f"of {', '.join(profiles.RULES)}; default: the whole profile",
+        help=f"a setting to remove: {', '.join(profiles.RULES)}; default: the whole profile",
     ),
 )
 def _remove(args: argparse.Namespace) -> None:
@@ -164,13 +165,14 @@ def _remove(args: argparse.Namespace) -> None:
     "helper",
     "let Terraform sign in by itself with `cloud {}`",
     """\
-Install a credentials helper: Terraform and OpenTofu then sign in by themselves, as
-`holdfast login` does, at the hosts of the profiles' addresses and of HOLDFAST_ADDRESS.
-They need no TF_TOKEN_… for these hosts. The options say who signs in.
+Install a credentials helper, with which Terraform and OpenTofu sign in by themselves,
+as `holdfast login` does. They sign in at the hosts of the profiles' addresses and of
+HOLDFAST_ADDRESS, and need no TF_TOKEN_… for these hosts. The options choose the
+credentials that sign in.
 
-The program is ~/.terraform.d/plugins/terraform-credentials-holdfast, and the setting
-~/.terraform.d/holdfast.tfrc. There is one helper for the whole machine: where another
-is configured, nothing is installed.""",
+The program of the helper is ~/.terraform.d/plugins/terraform-credentials-holdfast. Its
+setting is in ~/.terraform.d/holdfast.tfrc. A machine can have only one credentials
+helper: if another helper is configured, the command installs nothing.""",
     """\
   holdfast configure helper
   holdfast configure helper --aws-profile platform
@@ -192,7 +194,7 @@ def _helper(args: argparse.Namespace) -> None:
     hosts = {host for _, address in settings.apis(os.environ) if (host := cloud_config.host(address))}
     if not hosts:
         raise UsageError(
-            "No profile has an https:// address without a path, as `cloud {}` needs it: run `holdfast "
+            "`cloud {}` needs an https:// address without a path, and no profile has one. Run `holdfast "
             "configure --address URL` first."
         )
     written = terraform_cli.install(os.environ, _sign_in_arguments(args))
@@ -201,7 +203,10 @@ def _helper(args: argparse.Namespace) -> None:
         output.write(f"{done}\n\nTerraform signs in by itself at {', '.join(sorted(hosts))}.")
     for host in sorted(hosts):
         for place in terraform_cli.preferred(os.environ, host):
-            output.tell(f"holdfast: {place} has a token for {host}, which Terraform uses instead: remove it.")
+            output.tell(
+                f"holdfast: {place} has a token for {host}, so Terraform does not use the helper for this "
+                "host. Remove the token."
+            )
 
 
 def _sign_in_arguments(args: argparse.Namespace) -> list[str]:
@@ -235,8 +240,8 @@ def _refuse_options(args: argparse.Namespace, command: str) -> None:
 def _ask(name: str, present: "Mapping[str, str]", file: Path) -> dict[str, str]:
     """Ask for each setting, and return the settings for which the answer is not empty."""
     output.tell(
-        f"The profile {name} in {file}. `cdk deploy` and `make up` print the API's address. Enter keeps the "
-        "value in brackets."
+        f"Settings of the profile {name} in {file}. `cdk deploy` and `make up` print the API's address. "
+        "Press Enter to keep the value in brackets."
     )
     answers = {setting: _answer(setting, present.get(setting)) for setting in profiles.RULES}
     return {setting: value for setting, value in answers.items() if value is not None}

@@ -46,7 +46,7 @@ class _Gone(argparse.Action):
     """An option that nothing needs any more."""
 
     def __call__(self, *_: object) -> None:
-        raise argparse.ArgumentError(self, "the command does not ask any more: remove this option")
+        raise argparse.ArgumentError(self, "this command no longer asks for confirmation: remove this option")
 
 
 COMMAND = Command()
@@ -54,15 +54,16 @@ COMMAND = Command()
 
 @COMMAND.define(
     f"""\
-Open the console of the API in a browser, signed in: with the credentials of the
-environment, as `holdfast state` uses them, or else with a new session, as `holdfast
-login` creates it, for at most {rules.shown(_LONGEST)}. If the environment has a token, or
-a session that lasts longer, the browser would receive these credentials themselves: the
-page says so first.
+Open the console of the API in a browser, signed in with the credentials that `holdfast
+state` uses. If the environment has no credentials, or if an option says how to sign in,
+the command creates a session for at most {rules.shown(_LONGEST)}, as `holdfast login`
+does. If the environment has a token, or a session that lasts longer, the browser
+receives these credentials themselves, and a page warns you first.
 
-It writes a page that only you can read, opens it, and removes it after {_SECONDS} seconds.
-The page opens the console on a click, hands the credentials over and closes itself.
-They are in no address, no argument of a process and no history.""",
+The command writes a page that only you can read, opens it, and removes it after
+{_SECONDS} seconds. When you click its button, the page opens the console, hands the
+credentials over and closes itself. The credentials are not in an address, in an
+argument of a process or in the browser's history.""",
     """\
   holdfast console
   holdfast console network/prod
@@ -136,8 +137,8 @@ def _require_browser(page: str) -> None:
         webbrowser.get()
     except webbrowser.Error as error:
         raise CommandError(
-            f"No browser was found: open {page} in one and paste a token there, or name a "
-            "browser's program in BROWSER."
+            f"No browser was found. Open {page} in a browser and paste a token there, or set BROWSER to the "
+            "program of a browser."
         ) from error
 
 
@@ -180,14 +181,14 @@ def _warning(what: str, who: "v1.Principal", api: "Api") -> Warned:
     if what != "token" and who.expires and who.expires - api.now() <= _LONGEST:
         return ()
     given = f"The browser will receive the {what} of {api.source} itself, which "
-    ends: Warned = (("text", f"{given}does not end by itself"),)
+    ends: Warned = (("text", f"{given}never expires"),)
     if who.expires:
         ends = (("text", f"{given}lasts until "), ("time", timestamp.write(who.expires)))
     return (
         *ends,
         ("text", ". Sign out when you are done. "),
         ("code", f"holdfast console --duration {rules.shown(_LONGEST)}"),
-        ("text", " gives it a new session instead, if AWS credentials sign you in."),
+        ("text", " gives the browser a new session instead, if AWS credentials sign you in."),
     )
 
 
@@ -197,9 +198,9 @@ def _warning(what: str, who: "v1.Principal", api: "Api") -> Warned:
 def _open(address: str, given: Given, fragment: str) -> None:
     with hand_over.page(address, given, fragment) as file:
         output.tell(
-            f"holdfast: Your browser opens a page for {address}/console/. If it does not, open {file} in it, "
-            f"or paste a token at the console's address. The page is removed in {_SECONDS} seconds, or when "
-            "you press Enter."
+            f"holdfast: Your browser opens a page that leads to {address}/console/. If it does not, open "
+            f"{file} in the browser, or paste a token at the console's address. The page is removed in "
+            f"{_SECONDS} seconds, or when you press Enter."
         )
         # Some programs in BROWSER return only when the browser is closed.
         threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()

@@ -24,13 +24,12 @@ COMMAND = Command()
 
 @COMMAND.define(
     """\
-Answer Terraform and OpenTofu, which run this command after `holdfast configure
-helper`: sign in as `holdfast login` does, and print the session for `cloud {}`.
-Responds only for hosts in the profiles or in HOLDFAST_ADDRESS, and sends nothing for
-other hosts.
+Sign in as `holdfast login` does, and print the session for `cloud {}`. Terraform and
+OpenTofu run this command after `holdfast configure helper`. It signs in only at hosts
+in the profiles or in HOLDFAST_ADDRESS, and sends no request to other hosts.
 
-Stores sessions in the same way as `holdfast run`. `forget` removes the sessions of a
-host or address.""",
+The command stores sessions in the same way as `holdfast run`. `forget` removes the
+sessions of a host or address.""",
     """\
   holdfast credentials-helper get abc123.execute-api.eu-central-1.amazonaws.com
   holdfast credentials-helper --oidc get abc123.execute-api.eu-central-1.amazonaws.com
@@ -44,8 +43,8 @@ host or address.""",
 def _run(args: argparse.Namespace) -> None:
     if args.verb == "store":
         raise CommandError(
-            f"Nothing was stored: holdfast signs in by itself, and stores no token. For {args.host} write a "
-            "`credentials` block into the CLI configuration, or export "
+            "Nothing was stored: holdfast signs in by itself, and stores no token. To use a stored token "
+            f"for {args.host}, write a `credentials` block into the CLI configuration, or export "
             f"{cloud_config.token_variable(args.host)}."
         )
     try:

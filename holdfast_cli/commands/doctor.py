@@ -17,13 +17,13 @@ COMMAND = Command()
 
 @COMMAND.define(
     """\
-Look for faults, and print one line for each finding with what to do:
+Look for faults, and print what was found and what to do:
   holdfast doctor --account   before a deployment: the AWS account
   holdfast doctor             after it: the team's stack, API and bucket
   holdfast doctor STATE       in a configuration's folder: its backend
 
-Nothing is left behind. The first two need AWS credentials, the third only if the API's
-address is not known; for the local AWS:
+The command removes what it writes. The first two forms need AWS credentials. The third
+form needs them only if the API's address is not known. For the local AWS, run
 `set -a; . .local/aws.env; set +a`. The exit code is 1 if you must do something.""",
     """\
   holdfast doctor --account

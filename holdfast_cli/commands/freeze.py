@@ -49,7 +49,10 @@ _STATES: Final = option(
     "states",
     type=rules.state_or_pattern,
     metavar="STATE|PATTERN",
-    help="a state's name, or a pattern as in a scope: 'a/*' or a/ is everything below a, '*' every state",
+    help=(
+        "a state's name, or a pattern as in a scope: 'a/*' or a/ is everything below a, and '*' is every "
+        "state"
+    ),
 )
 
 
@@ -59,11 +62,12 @@ _STATES: Final = option(
     """\
 Freeze a state, or all states that match a pattern, including those that are created
 later. A freeze is a lock: Terraform and OpenTofu print the reason at the next plan or
-apply, and no force-unlock through the API removes it. After a freeze has ended, the
-next command that acquires the lock lifts it. A locked state is not frozen. The freeze
-of a pattern is complete only when no matching state is locked; the command says whether
-it is. You can repeat the command with a pattern: states that are already frozen count
-as done. Needs the role maintainer.""",
+apply, and no force-unlock through the API removes the freeze. After a freeze has ended,
+the next command that acquires the lock lifts it. The command does not freeze a state
+while a client holds the state's lock. The freeze of a pattern is complete only when no
+matching state is locked; the command says whether it is complete. You can repeat the
+command with the same pattern, because states that are already frozen count as done.
+Needs the role maintainer.""",
     """\
   holdfast state freeze network/prod --reason 'incident 4711'
   holdfast state freeze 'network/*' --reason 'release 8' --until 2h
@@ -90,7 +94,7 @@ as done. Needs the role maintainer.""",
     ),
     option("--yes", action="store_true", help="do not ask for confirmation if all states would be frozen"),
     arguments.API,
-    arguments.as_json("one JSON array, with an object for each state, and at last one for the pattern"),
+    arguments.as_json("one JSON array, with an object for each state, and a last one for the pattern"),
 )
 def _freeze(args: argparse.Namespace) -> None:
     import secrets
@@ -125,7 +129,7 @@ def _freeze_pattern(
     pattern = v1.FreezePattern(
         pattern=states, reason=wanted.reason, until=wanted.until, id=wanted.id, cursor=None
     )
-    endless = f"The API did not return the whole list of the states of {states}."
+    endless = f"The API did not return all states that match {states}."
 
     def put(cursor: str | None) -> "v1.FrozenPattern":
         return api.change(v1.FrozenPattern, "PUT", "freezes", None, replace(pattern, cursor=cursor))
@@ -149,7 +153,10 @@ def _frozen_pattern(freeze: "v1.PatternFreeze", wanted: str, outcomes: Sequence[
         by = person(freeze.by, freeze.owner, "")
         said = f"{freeze.pattern} was frozen already by {by}, {ends}: {freeze.reason}"
     left = _is_left(outcomes)
-    holds = "No matching state can be created, but the freeze is not complete yet: see above."
+    holds = (
+        "No matching state can be created, but the freeze is not complete yet: the states named above are "
+        "not frozen."
+    )
     if not left:
         holds = "The freeze is complete. It includes states that are created later."
     result = "locked" if left else "frozen" if freeze.id == wanted else "already_frozen"
@@ -162,7 +169,9 @@ def _put(api: "Api", name: str, wanted: "v1.Freeze", args: argparse.Namespace) -
         frozen = _acquire(api, name, wanted, args.wait)
     except ApiError as error:
         if args.wait is None and error.code == "locked":
-            raise CommandError(f"{error} With --wait the command waits for it.") from error
+            raise CommandError(
+                f"{error} With --wait, the command waits until the lock is released."
+            ) from error
         raise
     _tell([_frozen(name, frozen.freeze)], args)
 
@@ -192,7 +201,10 @@ def _already(name: str, lock: "v1.Lock | None", wanted: "v1.Freeze") -> _Outcome
     said = f"{name} was frozen already by {by}, since {since}{ends}: {lock.freeze.reason}."
     if lock.freeze.until and (not wanted.until or lock.freeze.until < wanted.until):
         return _Outcome(
-            name, "ends_earlier", f"{said} To change that, freeze it again after that time.", lock.freeze
+            name,
+            "ends_earlier",
+            f"{said} To freeze it for longer, run the command again after that time.",
+            lock.freeze,
         )
     return _Outcome(name, "already_frozen", said, lock.freeze)
 
@@ -239,8 +251,8 @@ def _acquire(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None)
     "lift the freeze of a state",
     """\
 Lift the freeze of a state, or the freeze of a pattern and of every state that it froze.
-Other freezes and locks are not changed; the command names these freezes. Needs the role
-maintainer.""",
+Other freezes and locks are not changed; the command names the other freezes. Needs the
+role maintainer.""",
     """\
   holdfast state unfreeze network/prod
   holdfast state unfreeze 'network/*'
@@ -249,7 +261,7 @@ maintainer.""",
     _STATES,
     option("--yes", action="store_true", help="do not ask for confirmation if all states would be unfrozen"),
     arguments.API,
-    arguments.as_json("one JSON array, with an object for each state, and at last one for the pattern"),
+    arguments.as_json("one JSON array, with an object for each state, and a last one for the pattern"),
 )
 def _unfreeze(args: argparse.Namespace) -> None:
     from holdfast.api import v1
@@ -269,7 +281,11 @@ def _unfreeze(args: argparse.Namespace) -> None:
         alone = ", ".join(frozen)
         raise CommandError(
             f"There is no freeze of the pattern {args.states} that you may lift: nothing was changed."
-            + (f" These are frozen individually: {alone}." if alone else "")
+            + (
+                f" These states are frozen individually, so unfreeze each by its name: {alone}."
+                if alone
+                else ""
+            )
         )
     outcomes: dict[str, _Outcome] = {}
     with output.after(lambda: _so_far(outcomes)):
@@ -290,7 +306,7 @@ def _lift(api: "Api", pattern: "v1.PatternFreeze", outcomes: dict[str, _Outcome]
         return api.change(v1.LiftedPattern, "DELETE", "freezes", None, id=pattern.id, cursor=cursor)
 
     with output.Progress() as progress:
-        for page in api.follow(lift, f"The API did not return the whole list of {pattern.pattern}."):
+        for page in api.follow(lift, f"The API did not return all states that match {pattern.pattern}."):
             if "unfrozen" not in page.raw:
                 raise CommandError(
                     f"The stack is older than this command. It unfroze the pattern {pattern.pattern}, but "
@@ -364,7 +380,7 @@ def _is_left(outcomes: Sequence[_Outcome]) -> bool:
 
 def _so_far(outcomes: Mapping[str, _Outcome]) -> str:
     done = sum(outcome.result in _DONE for outcome in outcomes.values())
-    return f"It is done for at least {done} states. You can run the command again."
+    return f"Done so far: at least {done} of the states. You can run the command again."
 
 
 def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outcome | None = None) -> None:
@@ -391,8 +407,8 @@ def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outc
     if left:
         where = output.some([outcome.name for outcome in left], 5)
         raise CommandError(
-            f"It failed for {len(left)} of {len(outcomes)} states ({where}): see above. You can run the "
-            "command again."
+            f"Not done: {len(left)} of {len(outcomes)} states ({where}). The reasons are above. You can run "
+            "the command again."
         )
 
 
@@ -411,4 +427,4 @@ def _remaining_of(outcomes: Sequence[_Outcome]) -> str:
     if len(outcomes) == 1:
         return outcomes[0].said
     done = sum(outcome.result in _DONE for outcome in outcomes)
-    return f"It is done for {done} of {len(outcomes)} states."
+    return f"Done: {done} of {len(outcomes)} states."

@@ -22,9 +22,9 @@ from holdfast_cli.terminal.output import some
 
 COMMAND = Command(
     """\
-Move many states from another backend. `plan` writes a file to review, `run` imports
-its states, `check` compares both places until all pipelines have switched, and
-`close` locks the other place for good. Nothing is ever deleted.""",
+Move many states from another backend. `plan` prints a plan to review. `run` imports the
+states of the plan. `check` compares each state in the source and in Holdfast, until all
+pipelines have switched. `close` locks the source for good. No command deletes a state.""",
     """\
   holdfast import plan s3://old-bucket/prefix --dynamodb-table locks > move.toml
   holdfast import run move.toml
@@ -36,7 +36,9 @@ its states, `check` compares both places until all pipelines have switched, and
 
 _FIRST = 3
 """How many states or objects are named on standard error for one reason."""
-_PLAN = option("plan", type=Path, metavar="PLAN", help="the file that `holdfast import plan` has written")
+_PLAN = option(
+    "plan", type=Path, metavar="PLAN", help="the plan, saved from the output of `holdfast import plan`"
+)
 
 
 _ROLES = {role.value: role for role in Role}
@@ -57,12 +59,13 @@ def _of_source(name: str, metavar: str, text: str) -> Option:
     "plan",
     "write a plan: the states of a source, and their names",
     """\
-List the states of a source, name them, and print a plan. A comment says what was found:
-the serial, or why a state has no name. If a state has no name, the exit code is 1.
-Change the names in the file. Reads both places and changes nothing. Needs the role
-reader. The plan of a bucket does not include errored.tfstate, *.backup, and objects that
-are not states and whose keys do not end with .tfstate. A name that is not valid, or that
-another state has, becomes the nearest free name.
+List the states of a source, give each a name in Holdfast, and print a plan. A comment
+at each state has its serial, or says why the state has no name. If a state has no name,
+the exit code is 1. Save the plan in a file, and change names there. The command reads
+the source and Holdfast, and changes nothing. Needs the role reader. The plan of a
+bucket does not include errored.tfstate, *.backup, and objects that are not states and
+whose keys do not end with .tfstate. The command replaces an invalid name, or a name
+that another state has, with the nearest free name.
 
 A rule of --map is PATTERN=NAME. The pattern matches what the plan has after 'from'. The
 last {placeholder} of a pattern matches any text, the others match text without /. The
@@ -88,14 +91,18 @@ sources:
         metavar="PATTERN=NAME",
         help="a rule that names states; may be repeated; applies before the rules of the source",
     ),
-    _of_source("dynamodb-table", "TABLE", "s3: the table with the clients' locks"),
+    _of_source("dynamodb-table", "TABLE", "s3: the DynamoDB table with the clients' locks"),
     _of_source(
-        "workspace-key-prefix", "TEXT", "s3: as in the clients' blocks, even if it is ''; default: env:"
+        "workspace-key-prefix",
+        "TEXT",
+        "s3: the workspace_key_prefix of the clients' blocks, even if it is ''; default: env:",
     ),
-    _of_source("lock-address", "URL", "https: the lock's address, with {address} for the state's"),
-    _of_source("unlock-address", "URL", "https: the same for releases; default: the lock's address"),
-    _of_source("lock-method", "VERB", "https: as in the clients' blocks; default: LOCK"),
-    _of_source("unlock-method", "VERB", "https: as in the clients' blocks; default: UNLOCK"),
+    _of_source(
+        "lock-address", "URL", "https: the clients' lock_address, with {address} for the state's address"
+    ),
+    _of_source("unlock-address", "URL", "https: the clients' unlock_address; default: the lock_address"),
+    _of_source("lock-method", "VERB", "https: the clients' lock_method; default: LOCK"),
+    _of_source("unlock-method", "VERB", "https: the clients' unlock_method; default: UNLOCK"),
     option(
         "--region",
         type=rules.region,
@@ -146,7 +153,8 @@ def _tell(made: planning.Made) -> None:
         changes = "for 1 state" if len(made.moved) == 1 else f"for {len(made.moved)} states"
         first = some(made.moved, _FIRST)
         output.tell(
-            f"holdfast: terraform.workspace changes {changes}: {first}. The plan shows the new values."
+            f"holdfast: terraform.workspace has another value after the import {changes}: {first}. The plan "
+            "shows the new values."
         )
 
 
@@ -174,7 +182,9 @@ def _opened(args: argparse.Namespace, command: str) -> Iterator[Run]:
         try:
             yield Run(read, journal, source, place)
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(f"Run `holdfast import run {args.plan}` to go on, or to release its locks.")
+            interrupt.add_note(
+                f"Run `holdfast import run {args.plan}` to continue the import, or to release its locks."
+            )
             raise
 
 
@@ -218,10 +228,11 @@ def _step(
     "run",
     "import the states of a plan",
     """\
-Copy every state byte for byte, under the locks of both places, and read it back. The
-import replaces a version that an import wrote with a newer one of the source. It never
-replaces what others wrote. You can repeat it at any time, even after it was killed: the
-journal PLAN.journal lists the locks that it must release. Needs the role writer.""",
+Copy every state byte for byte, under the locks of the source and of Holdfast, and read
+it back. If an earlier import wrote the current version in Holdfast, a newer version in
+the source replaces it. The import never replaces a version that another client wrote.
+You can run the command again at any time, even after it was killed: the journal
+PLAN.journal lists the locks that it must release. Needs the role writer.""",
     """\
   holdfast import run move.toml
   holdfast import run move.toml --wait 10m
@@ -241,8 +252,8 @@ def _run(args: argparse.Namespace, run: Run) -> None:
     "check",
     "compare both places",
     """\
-Compare every state in both places, and name those that were written in the source
-after their import. Changes nothing. Needs the role reader.""",
+Compare every state in the source and in Holdfast, and name the states that were written
+in the source after their import. Changes nothing. Needs the role reader.""",
     """\
   holdfast import check move.toml
   holdfast import check move.toml --json
@@ -257,9 +268,9 @@ def _check(args: argparse.Namespace, run: Run) -> None:
     "lock the source for good",
     """\
 Acquire the source's locks with a message that says where the states are now, compare
-every state once more, and keep the locks. A state that was written after its import
-is not closed. Nothing is closed while a state of the plan is not imported. `holdfast
-import reopen` undoes it. Needs the role reader.""",
+every state once more, and keep the locks. The command does not close a state that was
+written after its import. It closes no state while a state of the plan is not imported.
+`holdfast import reopen` undoes the close. Needs the role reader.""",
     """\
   holdfast import close move.toml
   holdfast import close move.toml --bucket-policy
@@ -267,7 +278,7 @@ import reopen` undoes it. Needs the role reader.""",
     option(
         "--bucket-policy",
         action="store_true",
-        help="s3: also let the bucket's policy refuse writes, which stops clients without locks too",
+        help="s3: also deny writes in the bucket's policy, which stops clients that do not lock",
     ),
 )
 def _close(args: argparse.Namespace, run: Run) -> None:
@@ -301,10 +312,10 @@ def _reopen(args: argparse.Namespace, run: Run) -> None:
     "rewrite",
     "print the changes of configurations",
     """\
-Find `backend`, `cloud` and Terragrunt `remote_state` blocks below a folder whose states
-are in the plan, and print a diff that changes them to Holdfast. No file is changed:
-review the diff, then apply it with `git apply`. Standard error names the blocks that
-you must change by hand; then the exit code is 1.""",
+In the files below a folder, find the `backend`, `cloud` and Terragrunt `remote_state`
+blocks of the plan's states, and print a diff that changes these blocks to Holdfast. The
+command changes no file: review the diff, then apply it with `git apply`. If you must
+change blocks by hand, standard error names them, and the exit code is 1.""",
     """\
   holdfast import rewrite move.toml . > blocks.diff
 """,

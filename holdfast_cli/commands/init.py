@@ -13,11 +13,12 @@ COMMAND = Command()
 
 @COMMAND.define(
     """\
-Write the four files that deploy teams to AWS, and print the next commands:
-requirements.txt with this version of Holdfast, cdk.json, teams.toml and .gitignore.
+Write the four files that a deployment to AWS needs, and print the next commands. The
+files are requirements.txt (with this version of Holdfast), cdk.json, teams.toml and
+.gitignore.
 
-The command does not change existing files. If .gitignore exists, it writes the others.
-If one of the others exists, it writes nothing.""",
+The command does not change existing files. If only .gitignore exists, the command
+writes the other three files. If one of the other files exists, it writes nothing.""",
     """\
   holdfast init payments
   holdfast init payments platform

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.api import v1
 
 COMMAND = Command(
-    "Show who holds which lock, and break one whose holder is gone.",
+    "Show who holds which lock, and break a lock whose holder is gone.",
     """\
   holdfast lock list --older-than 1h
   holdfast lock show network/prod
@@ -61,7 +61,7 @@ frozen patterns that your scope covers completely.""",
     ),
     arguments.API,
     arguments.LONG,
-    arguments.as_json("one JSON array, where a frozen pattern has `pattern` and no `name`"),
+    arguments.as_json("one JSON array; a frozen pattern has `pattern`, and no `name`"),
 )
 def _list(args: argparse.Namespace) -> None:
     from holdfast.api import v1
@@ -159,10 +159,10 @@ def _show(args: argparse.Namespace) -> None:
     """\
 Remove exactly the lock that is named. A lock that a client acquired afterwards is not
 removed, even if it has the same ID. A client that still works under the removed lock
-cannot write any more. Without an ID, the command shows the lock and asks. To remove
-another person's lock, you need the role maintainer. To remove your own, you need the
-role writer, unless the team forbids it. A freeze is not removed: `holdfast state
-unfreeze` lifts it.""",
+cannot write any more. Without an ID, the command shows the lock and asks for
+confirmation. To remove another person's lock, you need the role maintainer. To remove
+your own, you need the role writer, unless the team forbids it. A freeze is not removed:
+`holdfast state unfreeze` lifts it.""",
     """\
   holdfast lock break network/prod
   holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11 --reason 'the job was killed'
@@ -200,8 +200,8 @@ def _break(args: argparse.Namespace) -> None:
             )
         elif lock.id != args.id:
             raise CommandError(
-                f"The lock of the state {args.state} is another one: it is {lock_sentence(lock, api.now())}, "
-                f"lock ID {shlex.quote(lock.id)}. Nothing was removed."
+                f"Another client holds the lock now: the state {args.state} is "
+                f"{lock_sentence(lock, api.now())}, lock ID {shlex.quote(lock.id)}. Nothing was removed."
             )
         removed = api.change(
             v1.Removed,

@@ -21,14 +21,16 @@ COMMAND = Command()
 
 @COMMAND.define(
     f"""\
-Sign in for {_DEFAULT}, and print exports for a shell to evaluate: Terraform and
-OpenTofu use them. The AWS credentials of the shell sign in, if a trust record
-names their IAM role; or, with --oidc, a CI job's ID token does: from a file, from
-HOLDFAST_ID_TOKEN, or in GitHub Actions requested from GitHub.
+Sign in for {_DEFAULT}, and print exports for a shell to evaluate. Terraform and
+OpenTofu use these variables. By default, the command signs in with the AWS credentials
+of the shell; a trust record must name their IAM role. With --oidc, it signs in with an
+ID token of a CI job: from a file, from HOLDFAST_ID_TOKEN or, in GitHub Actions,
+requested from GitHub.
 
-The API is that of --address or of the stack of --team, else that of --profile, else
-of HOLDFAST_ADDRESS or of the stack of HOLDFAST_TEAM, else that of another profile,
-else of the only stack. Finding a stack needs AWS credentials; for the local AWS:
+The API's address comes from the first of these that is set: --address or the stack of
+--team; --profile; HOLDFAST_ADDRESS or the stack of HOLDFAST_TEAM; the profile of
+HOLDFAST_PROFILE or `default`. If none is set, it comes from the only deployed stack. To
+find a stack, the command needs AWS credentials. For the local AWS, run
 `set -a; . .local/aws.env; set +a`.""",
     """\
   eval "$(holdfast login --team platform)"
@@ -46,7 +48,9 @@ def _run(args: argparse.Namespace) -> None:
     chosen, address = own_sessions.resolve(args)
     session = own_sessions.create(args, chosen, address, args.duration)
     until = output.moment(session.expires)
-    with output.after(f"A session was created, but its secret is lost; the session expires {until}."):
+    with output.after(
+        f"A session was created, but its secret is lost; the session expires {until}. Run the command again."
+    ):
         output.write(_json(session, address) if args.json else _exports(session, address))
     if not args.json:
         who = output.plain(f"{session.principal}: {grants.text(session.grants)}")

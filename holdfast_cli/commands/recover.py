@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 COMMAND = Command()
 
-_AGAIN = "run the command again; it goes on where it ended."
+_AGAIN = "run the command again; it continues where it stopped."
 
 
 @COMMAND.define(
     """\
-Run it twice. While the replica's stack exists, it makes the old bucket refuse writes,
-and lists the states and records that S3 has not copied yet. Delete the replica's stack
-when the list is empty. After the team's stack is deployed on the replica, it compares
-again and removes each lock that S3 copied from the old bucket; freezes stay. You can
-run it again at any time. Needs AWS credentials for both buckets.""",
+Run this command before and after you deploy the team's stack on the replica. Before,
+while the replica's stack exists, the command makes the old bucket refuse writes, and
+lists the states and records that S3 has not copied yet. When the list is empty, delete
+the replica's stack, and deploy the team's stack on the replica. After that deployment,
+the command compares both buckets again, and removes each lock that S3 copied from the
+old bucket. It does not remove freezes. You can repeat the command at any time. Needs
+AWS credentials for both buckets.""",
     """\
   holdfast recover --team payments --region eu-west-1 --from eu-central-1
   holdfast recover --team payments --region eu-west-1 --from eu-central-1 --old-side-is-gone --yes
@@ -36,7 +38,10 @@ run it again at any time. Needs AWS credentials for both buckets.""",
     option(
         "--old-side-is-gone",
         action="store_true",
-        help="continue although the old bucket cannot be fenced, because no client can write to it any more",
+        help=(
+            "continue although the command cannot make the old bucket refuse writes; use it only if no "
+            "client can write there"
+        ),
     ),
     option("--yes", action="store_true", help="do not ask for confirmation"),
     arguments.TEAM,
@@ -74,8 +79,9 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
         raise
     except CommandError as error:
         raise CommandError(
-            f"The old bucket {old.bucket} cannot be fenced: {error} Once it is back, S3 copies what is left. "
-            f"If you cannot wait, delete the stack {stack_name} without a comparison."
+            f"The command cannot make the old bucket {old.bucket} refuse writes: {error} When the bucket is "
+            "available again, S3 copies the remaining objects. If you cannot wait, delete the stack "
+            f"{stack_name} without a comparison."
         ) from error
     progress = output.Progress()
     there, here = recovering.listing(old, progress), recovering.listing(new, progress)
@@ -94,8 +100,8 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
         )
     if not was_fenced:
         raise CommandError(
-            f"S3 may take seconds until {old.bucket} refuses writes: run the command again after a minute, "
-            f"and delete the stack {stack_name} then."
+            f"It may take seconds until S3 refuses writes to {old.bucket}. Wait a minute, run the command "
+            f"again, and then delete the stack {stack_name}."
         )
     if not args.json:
         done = f"S3 copied every current state and record. Now delete the stack {stack_name}."
@@ -110,8 +116,8 @@ def _take_over(
 
     if not args.yes:
         asking.for_word(
-            f"This makes the bucket {old.bucket} refuse writes, and removes each of its locks that the "
-            f"bucket {new.bucket} has.",
+            f"This makes the bucket {old.bucket} refuse writes, and removes from the bucket {new.bucket} "
+            "each lock that S3 copied there.",
             deployed.team,
         )
     progress = output.Progress()
@@ -133,15 +139,16 @@ def _take_over(
         _write_after(stale, staying, late, here, changed, is_fenced=is_fenced)
     if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
-            f"{_counted(missing, 'object')} of {old.bucket} had not been copied: wait a minute and run the "
-            "command again. What S3 does not copy then is lost here; the old bucket still has it."
+            f"{_counted(missing, 'object')} of {old.bucket} had not been copied. Wait a minute and run the "
+            "command again. Objects that S3 still has not copied then are missing in the new bucket; the "
+            "old bucket has them."
         )
     if late:
         raise CommandError(
-            f"{_counted(late, 'object')} of {new.bucket} would be read in another version: make the named "
-            "versions current before a client writes. Use `holdfast state restore`, or `holdfast state "
-            "undelete` for a state that is deleted here, or `holdfast state delete` for a state that is "
-            "deleted there."
+            f"{new.bucket} has an older current version of {_counted(late, 'object')} than the old bucket. "
+            "Make the named versions current before a client writes. Use `holdfast state restore`, "
+            "or `holdfast state undelete` for a state that is deleted in the new bucket, or `holdfast state "
+            "delete` for a state that is deleted in the old bucket."
         )
 
 
@@ -156,8 +163,8 @@ def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
     except CommandError as error:
         if not is_gone:
             asking.for_word(
-                f"The old bucket {old.bucket} cannot be fenced: {error} What clients still write there would "
-                "be lost.",
+                f"The command cannot make the old bucket {old.bucket} refuse writes: {error} Later writes "
+                "to that bucket would be lost.",
                 "gone",
                 "--old-side-is-gone confirms that no client can write there any more",
             )
@@ -210,14 +217,15 @@ def _write_after(
     lines += _not_current(late)
     if not is_fenced:
         lines.append(
-            "The old bucket cannot be read, so it is unknown whether a serial went back: compare the serial "
-            "in the last output of each pipeline with `holdfast state history`."
+            "The old bucket cannot be read, so it is unknown whether the newest versions of the states were "
+            "copied. Compare the serial in the last output of each pipeline with `holdfast state history`."
         )
     if changed and here.newest:
         hours = int(recovering.LATELY.total_seconds()) // 3600
         lines.append(
-            f"Check what changed in the {hours} h before the newest copy, of "
-            f"{output.moment(here.newest)}; a later revocation may be missing: {', '.join(changed)}"
+            f"S3 made its newest copy {output.moment(here.newest)}, so later changes, such as a revocation, "
+            f"may be missing. Check these objects, which changed in the {hours} h before: "
+            f"{', '.join(changed)}"
         )
     output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))
 
@@ -232,7 +240,7 @@ def _not_current(late: "Sequence[Late]") -> "Iterator[str]":
     for each in late:
         what = f"state {each.state}" if each.state else each.key
         which = f"Not current: version {each.below} of" if each.below else "Not copied:"
-        yield f"{which} {what}: {each.there} there, {each.here} here."
+        yield f"{which} {what}: {each.there} in the old bucket, {each.here} in the new bucket."
 
 
 def _counted(items: "Sequence[object]", what: str) -> str:

@@ -21,9 +21,9 @@ HOLDFAST_ADDRESS. Signals, input, output and the exit code are the program's own
 exit code is 127 if the program does not exist, and 126 if it cannot be started. The
 program can be Terraform, OpenTofu, Terragrunt, `holdfast` or a script.
 
-A session of AWS credentials is kept in ~/.cache/holdfast, or below XDG_CACHE_HOME, and
-used again until half of its duration has passed, or the API refuses it. A session of
-an ID token is not kept.""",
+The command stores a session from AWS credentials in ~/.cache/holdfast, or in holdfast
+below XDG_CACHE_HOME. It uses this session again until half of its duration has passed,
+or until the API refuses it. It does not store a session from an ID token.""",
     """\
   holdfast run -- terraform apply
   holdfast run --oidc -- tofu apply -auto-approve

@@ -52,9 +52,9 @@ _IDS: Final = ("version", "lineage")
 
 COMMAND = Command(
     """\
-Operations on states that Terraform does not have. They use the credentials that
-Terraform uses: TF_HTTP_USERNAME and TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's
-host, as `holdfast login` exports them; and no AWS credentials.""",
+Operations on states that Terraform does not offer. They use Terraform's credentials,
+which `holdfast login` exports: TF_HTTP_USERNAME and TF_HTTP_PASSWORD, or TF_TOKEN_… of
+the API's host. They need no AWS credentials.""",
     """\
   holdfast state list
   holdfast state history network/prod
@@ -329,9 +329,10 @@ def _counted(counts: "v1.Resources") -> str:
     "history",
     "list the versions of a state",
     """\
-Show the versions of a state, newest first: who wrote which, and whether it was
-acknowledged. A version that was never acknowledged comes from a refused writer.
-Needs the role reader or auditor.""",
+Show the versions of a state, newest first, with the writer of each version and whether
+the version was acknowledged. A version was never acknowledged if S3 stored it, but
+Holdfast then refused the write, for example because the writer had lost its lock. Needs
+the role reader or auditor.""",
     """\
   holdfast state history network/prod
   holdfast state history network/prod --limit 100
@@ -371,7 +372,7 @@ def _history(args: argparse.Namespace) -> None:
     else:
         output.write(output.wrapped(f"The state {args.state} has no versions."))
     if not args.all and len(versions) == args.limit:
-        output.tell(f"holdfast: These are the newest {args.limit}; --all shows all versions.")
+        output.tell(f"holdfast: These are the newest {args.limit} versions; --all shows all.")
 
 
 def _table_of_versions(versions: "list[v1.Version]", deleters: "Mapping[str, Deleter]", now: datetime) -> str:
@@ -437,13 +438,14 @@ Show which resources, attributes and outputs differ between two versions of a st
 default, TO is the current version, and FROM is the version before TO. Needs the role
 reader.
 
-Values are masked unless you use --show-values. Values that the state marks as
-sensitive are always masked. A state does not know everything that a provider's
-schema calls sensitive.
+Values are masked unless you use --show-values. Values that the state marks as sensitive
+are always masked. A state does not mark everything that the provider's schema calls
+sensitive.
 
-With --exit-code the exit code says whether they differ, as that of `terraform plan
--detailed-exitcode` does: 0 if they do not, 1 if the command failed or cannot compare
-them, and 2 if they differ. A wrong command line also ends with 2, but prints no output.
+With --exit-code, the exit codes are like those of `terraform plan -detailed-exitcode`:
+0 if the versions do not differ, 2 if they differ, and 1 if the command failed or cannot
+compare them. A wrong command line also ends with 2, but prints nothing to standard
+output.
 
 {version_reference.HELP}""",
     """\
@@ -526,7 +528,9 @@ reader; with the role outputs, it prints only the outputs.
         metavar="VERSION",
         help="which version; default: the current one",
     ),
-    option("--output", type=Path, metavar="FILE", help="a new file, which only its owner can read"),
+    option(
+        "--output", type=Path, metavar="FILE", help="write to this new file, which only its owner can read"
+    ),
     arguments.API,
     arguments.as_json("one JSON object about what was written; needs --output"),
 )

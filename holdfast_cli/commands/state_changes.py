@@ -34,7 +34,7 @@ class _Removed(argparse.Action):
     def __call__(self, *_: object) -> None:
         raise argparse.ArgumentError(
             self,
-            "a restore keeps the lineage. To replace the state by a version of another lineage, run "
+            "a restore keeps the lineage. To replace the state with a version of another lineage, run "
             "`holdfast state get STATE --version VERSION --output old.tfstate`, then `terraform state push "
             "-force old.tfstate`",
         )
@@ -50,8 +50,9 @@ COMMAND = Command()
 Write the content of an earlier version again, as a new version with the next serial,
 under a lock. No version is lost, so another restore can undo it. A restore does not
 change the infrastructure: run `terraform plan` afterwards. If the state already has
-this content, nothing changes. With --frozen, your own freeze is the lock, and it stays,
-so that no client can write in between. Needs the role maintainer.
+this content, nothing changes. With --frozen, the command writes under your own freeze,
+which stays, so that no client can write before or after the restore. Needs the role
+maintainer.
 
 {version_reference.HELP}
 A version that was never acknowledged is restored only by its ID.""",
@@ -234,8 +235,8 @@ def _undelete(args: argparse.Namespace) -> None:
     "declare",
     "declare the name of a new state",
     """\
-Declare the name of a new state, for a team that refuses undeclared names.
-No state is written: the first apply does that. Needs the role writer.""",
+Declare the name of a new state, for a team that refuses undeclared names. The command
+writes no state; the first apply does. Needs the role writer.""",
     """\
   holdfast state declare network/staging
   holdfast state declare network/staging --json
@@ -260,10 +261,10 @@ def _declare(args: argparse.Namespace) -> None:
     "undeclare",
     "undo the declaration of a name",
     """\
-Delete the record of a name that has no state: a typing error, or an unused workspace,
-whose tags are deleted too. The command holds the lock of the name meanwhile, so that it
-does not interrupt a first apply. A name with a state is not changed. Needs the role
-maintainer.""",
+Delete the declaration of a name that has no state, for example after a typing error. If
+the name is an unused workspace, its tags are also deleted. The command holds the lock
+of the name while it runs, so that it does not interrupt a first apply. A name with a
+state is not changed. Needs the role maintainer.""",
     """\
   holdfast state list --declared
   holdfast state undeclare network/prdo

@@ -46,9 +46,9 @@ Show the addresses of the resources and data sources in the current version of a
 state, their providers, and which are tainted or deposed. Needs the role reader.
 
 With an ADDRESS from the list, show the attributes of that resource. Values are masked
-unless you use --show-values. Values that the state marks as sensitive are always masked.
-Only the provider's schema knows everything that is sensitive: marks may be missing,
-especially in states that an older client wrote.
+unless you use --show-values. Values that the state marks as sensitive are always
+masked. Only the provider's schema knows everything that is sensitive, so a state may
+lack such marks, especially if an older client wrote it.
 
 {version_reference.HELP}""",
     """\
@@ -132,8 +132,8 @@ def _show(api: "Api", args: argparse.Namespace) -> None:
         output.tell("holdfast: Values are masked; --show-values shows those that are not marked sensitive.")
     elif found.attributes:
         output.tell(
-            "holdfast: Only the provider's schema knows what is sensitive: marks may be missing, especially "
-            "in states that an older client wrote."
+            "holdfast: Some sensitive values may be shown: only the provider's schema knows all of them, "
+            "and the state may lack marks, especially if an older client wrote it."
         )
 
 
@@ -180,7 +180,7 @@ def _list(api: "Api", args: argparse.Namespace) -> None:
             rows = [[resource.address, resource.provider, _note(resource)] for resource in found]
             output.write(output.table(("ADDRESS", "PROVIDER", "NOTE"), rows))
     else:
-        output.write(output.wrapped(f"The state {args.state} has none of these resources."))
+        output.write(output.wrapped(f"No resource of the state {args.state} matches."))
 
 
 def _table(resources: "Sequence[v1.Resource]") -> str:
@@ -230,13 +230,13 @@ def _note(resource: "v1.Resource") -> str:
     "find",
     "find the state of a resource",
     """\
-Show which states have a resource: by WORD, a part of its address; by its whole type; or
-by the whole value of its attribute id, arn, self_link or urn, unless the state marks
-that value as sensitive. The command shows no attributes, and compares no others. Needs
-the role reader, for each state.
+Show which states have a resource. Search for WORD, a part of its address; for its whole
+type; or for the whole value of its attribute id, arn, self_link or urn. The command
+does not compare other attributes or sensitive values, and shows no attributes. Needs
+the role reader for each state.
 
-It reads each state, except those above 16 MB and encrypted ones, and names the
-states that it did not search.""",
+The command does not search encrypted states and states above 16 MB, and names each
+state that it did not search.""",
     """\
   holdfast state find aws_instance.web
   holdfast state find --type aws_db_instance --prefix network/
@@ -294,7 +294,10 @@ def _find(args: argparse.Namespace) -> None:
         output.write(output.table(("STATE", "ADDRESS", "NOTE"), rows))
     for state in () if brief else states:
         if more := (state.matches or 0) - len(state.resources):
-            output.tell(f"holdfast: {state.name} has {more} more; `holdfast state resources {state.name}`.")
+            output.tell(
+                f"holdfast: {state.name} has {more} more matching resources. `holdfast state resources "
+                f"{state.name}` shows all its resources."
+            )
     for each in skipped:
         why = _WHY.get(each.why, each.why)
         output.tell(f"holdfast: {each.name} was not searched: it is {why} ({size(each.size)}).")

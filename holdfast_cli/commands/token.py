@@ -49,9 +49,9 @@ def _expires_option(default: str) -> Option:
     "create an access token",
     f"""\
 Create an access token, and print exports with its secret, once, for a shell to
-evaluate. It expires after {DEFAULT_LIFETIME.days} days, or when --expires says. Without
---owner, the description becomes the owner, unless it is too long for one. Everybody who
-sees the token's locks and versions sees its owner.
+evaluate. The token expires after {DEFAULT_LIFETIME.days} days, or at the time in
+--expires. Without --owner, the description becomes the owner, unless it is too long.
+All users who see the token's locks and versions also see its owner.
 {arguments.needs("write to")}""",
     """\
   holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
@@ -182,7 +182,7 @@ def _update(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import stack, tokens
 
     if args.description is None and args.owner is None:
-        raise UsageError("There is nothing to change: name --description or --owner.")
+        raise UsageError("There is nothing to change: use --description or --owner.")
     session, found = stack.open_team(settings.resolve(args))
     before, after = tokens.update(session, found, args.id, description=args.description, owner=args.owner)
     which = f"the token {after.id} of the team {found.team}"
@@ -208,10 +208,10 @@ def _changes(before: "Token", after: "Token", done: str) -> str:
     "rotate",
     "give an access token a new secret",
     f"""\
-Give an access token a new secret, and print it in exports, once. The old one stays
-valid for {rules.shown(DEFAULT_KEPT)}, or as long as --keep says; an even older one
-expires within 60 seconds. ID and grants are not changed. The token's lifetime starts again.
-{arguments.needs("read and write")}""",
+Give an access token a new secret, and print it in exports, once. The old secret stays
+valid for {rules.shown(DEFAULT_KEPT)}, or as long as --keep says. Secrets from before it
+expire within 60 seconds. The ID and the grants are not changed. The token's lifetime
+starts again. {arguments.needs("read and write")}""",
     """\
   holdfast token rotate k2v9x0q7m3c1d8f5a6b4
   holdfast token rotate k2v9x0q7m3c1d8f5a6b4 --keep 2h --expires 30d
@@ -238,8 +238,8 @@ def _rotate(args: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(args))
     token, secret = tokens.rotate(session, found, args.id, args.keep, args.expires)
     lost = (
-        f"The token {token.id} was rotated and its new secret is lost; the old one {_old(token)}: create "
-        "another token, because a second rotation ends the old secret at once."
+        f"The token {token.id} was rotated, but its new secret is lost. The old secret {_old(token)}. Create "
+        "another token, because a second rotation would end the old secret."
     )
     with output.after(lost):
         old = {"old_secret_until": written(_old_until(token))}

@@ -27,8 +27,8 @@ _API_ADDRESS = "https://api.invalid"
 
 COMMAND = Command(
     """\
-Trust records: which ID tokens of an OIDC issuer, and which IAM roles of the
-team's AWS account, may do what to which states.""",
+A trust record lets certain ID tokens of an OIDC issuer, or an IAM role of the team's
+AWS account, sign in without a stored secret, and grants them roles for states.""",
     """\
   holdfast trust list
   holdfast trust create --help
@@ -180,8 +180,9 @@ def _list(args: argparse.Namespace) -> None:
     "show",
     "show a trust record",
     f"""\
-Show who may sign in by a trust record, what it grants and from where, and who
-created and updated it. {arguments.needs("read")}""",
+Show who may sign in by a trust record, which roles it grants for which states, from
+which networks it accepts requests, and who created and updated it.
+{arguments.needs("read")}""",
     """\
   holdfast trust show network-main
   holdfast trust show network-main --team payments --json
@@ -205,12 +206,11 @@ def _show(args: argparse.Namespace) -> None:
     "update",
     "change a trust record; its sessions stay valid",
     f"""\
-Change what a trust record grants and from where, its description or owner. Callers that
-signed in by it stay signed in, and the change applies to them within 60 seconds.
+Change the grants, networks, description or owner of a trust record. Callers that signed
+in by the record stay signed in, and the change applies to them within 60 seconds.
 
-Who may sign in by it cannot be changed, because a session would outlive the
-condition that it was granted under: create a record, then remove this one.
-{arguments.needs("read and write")}""",
+You cannot change who may sign in by the record, because existing sessions would stay
+valid. Create another record, then remove this one. {arguments.needs("read and write")}""",
     """\
   holdfast trust update network-main --role reader
   holdfast trust update network-main --scope 'network/*' --scope 'shop/*' --team payments --json
@@ -232,7 +232,7 @@ def _update(args: argparse.Namespace) -> None:
     change, networks = arguments.changed_grants(args), arguments.networks_of(args)
     if change == Change() and {args.description, args.owner, networks} == {None}:
         raise UsageError(
-            "There is nothing to change: name --role, --scope, --grant, --from, --description or --owner."
+            "There is nothing to change: use --role, --scope, --grant, --from, --description or --owner."
         )
 
     session, found = stack.open_team(settings.resolve(args))

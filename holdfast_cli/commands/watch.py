@@ -57,9 +57,9 @@ def _status(args: argparse.Namespace) -> None:
     "let the function probe the API, or renew its token",
     f"""\
 Create a token that may only acquire the lock of one reserved name, and store it where
-only the function may read it. It expires after {DEFAULT_LIFETIME.days} days, or when
---expires says; run the command again before that. An earlier token is revoked.
-{arguments.needs("list, read and write")}""",
+only the function may read it. The token expires after {DEFAULT_LIFETIME.days} days, or
+at the time in --expires; run the command again before that. The command revokes an
+earlier token. {arguments.needs("list, read and write")}""",
     """\
   holdfast watch enable
   holdfast watch enable --expires 365d --team payments
@@ -121,7 +121,11 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
     if seen.frozen:
         yield note("watch.frozen", f"Frozen states: {seen.frozen}.", "`holdfast lock list` shows them.")
     if not stack.watched:
-        yield note("watch.probe", "No function watches this team.", "The setting `watch` adds it.")
+        yield note(
+            "watch.probe",
+            "No function watches this team.",
+            "To add one, write `watch = true` in the team's settings, and deploy its stack.",
+        )
     elif not seen.enabled:
         yield note(
             "watch.probe",

@@ -14,9 +14,9 @@ COMMAND = Command()
 
 @COMMAND.define(
     """\
-Show as whom the credentials of the environment sign in: principal, role, scope and
-when they expire. They are those of Terraform: TF_HTTP_USERNAME and
-TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's host. No AWS credentials are used.""",
+Show the principal, role, scope and expiry time of the credentials in the environment.
+These are Terraform's credentials: TF_HTTP_USERNAME and TF_HTTP_PASSWORD, or TF_TOKEN_…
+of the API's host. The command uses no AWS credentials.""",
     """\
   holdfast whoami
   holdfast whoami --json

@@ -18,9 +18,15 @@ ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {purpose(role)}\n" for
 """The roles, each with what it allows, for the help."""
 
 
-AGO: Final = "30d or 12h ago, or a local time such as 2026-11-01, 2026-11-01T14:00 or with Z for UTC"
+AGO: Final = (
+    "a time ago, such as 30d or 12h; or a local time, such as 2026-11-01 or 2026-11-01T14:00; or a UTC "
+    "time, with a final Z"
+)
 """How to write a time in the past, for the help."""
-FROM_NOW: Final = "in 90d or 2h, or a local time such as 2099-01-31, 2099-01-31T14:00 or with Z for UTC"
+FROM_NOW: Final = (
+    "a time from now, such as 90d or 2h; or a local time, such as 2099-01-31 or 2099-01-31T14:00; or a UTC "
+    "time, with a final Z"
+)
 """How to write a time in the future, for the help."""
 
 _TEAM: Final = option(
@@ -64,8 +70,10 @@ API: Final = several(
         "--address",
         type=rules.address,
         metavar="URL",
-        help="the API's base URL; default: HOLDFAST_ADDRESS, else the profile's, else that of "
-        "TF_HTTP_ADDRESS or of the only TF_TOKEN_… of Holdfast",
+        help=(
+            "the API's base URL; default: HOLDFAST_ADDRESS, else the profile's, else the address in "
+            "TF_HTTP_ADDRESS, else the host of the only TF_TOKEN_… of Holdfast"
+        ),
     ),
     PROFILE,
 )
@@ -87,13 +95,13 @@ REASON: Final = option(
     required=True,
     type=rules.reason,
     metavar="TEXT",
-    help=f"why, in one line of at most {operator.MAX_REASON} characters; other users see it",
+    help=f"the reason, in one line of at most {operator.MAX_REASON} characters; other users see it",
 )
 NOTED_REASON: Final = option(
     "--reason",
     type=rules.reason,
     metavar="TEXT",
-    help=f"why, in one line of at most {operator.MAX_REASON} characters, for the audit trail",
+    help=f"the reason for the audit trail, in one line of at most {operator.MAX_REASON} characters",
 )
 """An optional reason of a change that nobody else is shown with the state."""
 
@@ -101,7 +109,7 @@ NOTED_REASON: Final = option(
 LONG: Final = option(
     "--long",
     action="store_true",
-    help="print IDs, exact times and whole lines on a terminal, as to a pipe",
+    help="on a terminal, also print IDs, exact times and whole lines, as the command does in a pipe",
 )
 """An option for a list that is brief on a terminal."""
 
@@ -142,7 +150,7 @@ def sign_in(default: int, longest: int | None = None) -> Option:
         longest: seconds that it lasts at most, if the command allows less than the API.
     """
     return several(
-        option("--oidc", action="store_true", help="with an ID token, not with AWS credentials"),
+        option("--oidc", action="store_true", help="sign in with an ID token, not with AWS credentials"),
         option("--id-token-file", type=Path, metavar="FILE", help="with --oidc: the file with the ID token"),
         option(
             "--audience",
@@ -154,7 +162,7 @@ def sign_in(default: int, longest: int | None = None) -> Option:
             "--aws-profile",
             type=rules.unicode_text,
             metavar="NAME",
-            help="the profile of AWS that signs in; default: as AWS_PROFILE and the other variables say",
+            help="the AWS profile that signs in; default: the AWS credentials of the environment",
         ),
         option(
             "--duration",
@@ -234,15 +242,17 @@ ANYWHERE: Final = "anywhere"
 
 def networks(*, replace: bool = False) -> Option:
     """Return the option --from, which can remove a restriction if `replace` is true."""
-    more = f"; replaces all; '{ANYWHERE}' removes them" if replace else ""
+    more = f"; replaces all networks; '{ANYWHERE}' removes them" if replace else ""
     return option(
         "--from",
         dest="networks",
         action="append",
         type=_network_or_anywhere if replace else rules.network,
         metavar="CIDR",
-        help="a network from which it is accepted, such as 203.0.113.0/24; needs the team's setting "
-        f"`networks`; may be repeated{more}",
+        help=(
+            "a network from which the API accepts the credentials, such as 203.0.113.0/24; needs the team's "
+            f"setting `networks`; may be repeated{more}"
+        ),
     )
 
 

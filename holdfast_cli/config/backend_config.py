@@ -28,8 +28,8 @@ _WHERE_CREDENTIALS_ARE: Final = (
 )
 
 NOTHING_IS_REMEMBERED: Final = (
-    "holdfast: Terraform does not store these exports: it plans and applies to whichever state they name "
-    "when it runs. Exports of another environment that are left in the shell apply this configuration to "
+    "holdfast: Terraform does not store these exports. Each command uses the state that they name when it "
+    "runs. If exports of another environment are left in the shell, Terraform applies this configuration to "
     "that environment, without a warning. With several environments, use --tfbackend."
 )
 """The warning that `--env` prints on standard error."""
@@ -144,7 +144,7 @@ def to_env(address: str, name: StateName, *, read_only: bool) -> str:
     if read_only:
         lines += [
             f"unset {' '.join(map(variable, _LOCKING))}",
-            "# These settings lock nothing, for clients that only plan.",
+            "# These settings do not lock the state. They are for clients that only plan.",
             "# If the block has a lock_address, run `terraform plan -lock=false`.",
         ]
     lines += [
@@ -161,7 +161,7 @@ def _assignments(address: str, name: StateName, *, read_only: bool) -> list[str]
     lines = [f"{argument:<{width}} = {quote_hcl(value)}" for argument, value in arguments.items()]
     if read_only:
         lines += [
-            "# These settings lock nothing, for clients that only plan.",
+            "# These settings do not lock the state. They are for clients that only plan.",
             "# If TF_HTTP_LOCK_ADDRESS is set, run `terraform plan -lock=false`.",
         ]
     return lines

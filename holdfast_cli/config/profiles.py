@@ -89,12 +89,12 @@ def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
         return found[name]
     if not found:
         raise UsageError(
-            f"There is no profile {name}: {file or 'the file'} has none. Write it with "
-            f"`holdfast configure --profile {name}`; AWS_PROFILE names a profile of AWS."
+            f"There is no profile {name}: {file or 'the file'} has no profiles. Create the profile with "
+            f"`holdfast configure --profile {name}`. To use a profile of AWS, set AWS_PROFILE."
         )
     raise UsageError(
-        f"There is no profile {name} in {file}{_nearest(name, found)} It has "
-        f"{some(sorted(found), _MOST_NAMES)}; AWS_PROFILE names a profile of AWS."
+        f"There is no profile {name} in {file}{_nearest(name, found)} The file has "
+        f"{some(sorted(found), _MOST_NAMES)}. To use a profile of AWS, set AWS_PROFILE."
     )
 
 
@@ -209,7 +209,7 @@ def _parse(content: str, file: Path | None) -> Profiles:
     try:
         document = tomllib.loads(content)
     except (ValueError, RecursionError) as error:
-        reason = "it has too many tables in tables" if isinstance(error, RecursionError) else error
+        reason = "its tables are nested too deeply" if isinstance(error, RecursionError) else error
         raise UsageError(f"{file} is not valid TOML: {reason}") from error
     try:
         return _check(document)

@@ -44,8 +44,8 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
     # OpenTofu makes this folder by itself, and reads a `tofurc` in it in any case.
     if not folder.exists() and (hidden := [file.name for file in _settings(xdg)]):
         raise UsageError(
-            f"OpenTofu reads {', '.join(hidden)} in {xdg} only while {folder} does not exist: move it there "
-            "first. Nothing was changed."
+            f"OpenTofu reads {', '.join(hidden)} in {xdg} only while {folder} does not exist. First move "
+            f"this configuration to {folder}. Nothing was changed."
         )
     program = _program(folder)
     command = f'exec {shlex.quote(sys.executable)} -P -m holdfast_cli credentials-helper "$@"'
@@ -53,8 +53,8 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
     if variable := _naming(environment):
         if NAME not in helpers:
             raise CommandError(
-                f"Wrote {program}. Terraform reads only {environment[variable]}, which {variable} names: "
-                f"add this line to it, or unset the variable and run the command again: {block}"
+                f"Wrote {program}. Terraform reads only {environment[variable]}, which {variable} names. Add "
+                f"this line to that file, or unset the variable and run the command again: {block}"
             )
         return [program]
     _write(own, f"# Written by `holdfast configure helper`.\n{block}\n", 0o644)
@@ -91,7 +91,9 @@ def preferred(environment: Mapping[str, str], host: str) -> Iterator[str]:
 
 def _folder(environment: Mapping[str, str]) -> Path:
     if not environment.get("HOME"):
-        raise UsageError("HOME is not set: Terraform looks for credentials helpers below it.")
+        raise UsageError(
+            "HOME is not set. Set it, because Terraform looks for credentials helpers in a folder below HOME."
+        )
     return Path(environment["HOME"], ".terraform.d")
 
 

@@ -237,11 +237,14 @@ class _At:
         limit = self.client("lambda").get_account_settings()["AccountLimit"]
         allowed = limit["ConcurrentExecutions"]
         unreserved = limit.get("UnreservedConcurrentExecutions", allowed)
-        text = f"Lambda runs {allowed} functions at once in {self.region}, {unreserved} of them unreserved"
+        text = (
+            f"In {self.region}, Lambda runs at most {allowed} functions at once, of which {unreserved} are "
+            "not reserved"
+        )
         if unreserved < _LEAST_CONCURRENCY:
             yield (
                 Level.PROBLEM,
-                f"{text}; a request needs up to two of them, and requests above the limit get 503.",
+                f"{text}; a request needs up to two functions, and requests above the limit get 503.",
                 f"Ask for {_DEFAULT_CONCURRENCY}: `aws service-quotas request-service-quota-increase "
                 f"--service-code lambda --quota-code {_CONCURRENCY_QUOTA} --desired-value "
                 f"{_DEFAULT_CONCURRENCY} --region {self.region}`.",
@@ -274,7 +277,8 @@ class _At:
             yield Level.NOTE, "Not checked: API Gateway does not return the quota of the account."
             return
         has = (
-            f"All APIs of the account in {self.region} share {rate:g} requests a second and {burst:g} at once"
+            f"All APIs of the account in {self.region} share a quota of {rate:g} requests a second and "
+            f"{burst:g} at once"
         )
         for team in self.teams:
             limits = _numbers(team.get("throttling"))
@@ -409,7 +413,7 @@ def _administrator(iam: Any, arn: str) -> Iterator[Outcome]:
         found = existing(iam.get_role, "NoSuchEntity", RoleName=name)
     there = None if found is None else found[kind.capitalize()]["Arn"]
     if there == arn:
-        yield Level.OK, f"There is a {kind} {arn}."
+        yield Level.OK, f"key_administrators: the {kind} {arn} exists."
     else:
         yield (
             Level.PROBLEM,
@@ -441,7 +445,8 @@ def _topic(sns: Any, setting: str, topic: str) -> Iterator[Outcome]:
         yield (
             Level.NOTE,
             f"{setting}: the policy of {topic} has Deny statements: {', '.join(refuses)}.",
-            "Check that they do not stop the team's audit function or CloudWatch from publishing.",
+            "Check that these statements do not stop the team's audit function or CloudWatch from "
+            "publishing.",
         )
     else:
         yield Level.OK, f"{setting}: the topic {topic} exists."

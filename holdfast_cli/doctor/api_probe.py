@@ -200,9 +200,9 @@ class _Probe:
             return True
         yield problem(
             "api.reserved_name",
-            "Lock, write and release were not tried: the deployed code does not know the names that are "
-            f"reserved for it ({_said(reserved)}).",
-            "Deploy the stack again, and then run this command.",
+            "Lock, write and release were not tried: the deployed code does not reserve names for this "
+            f"check ({_said(reserved)}).",
+            "Deploy the stack again, and then run this command again.",
         )
         return False
 
@@ -298,7 +298,7 @@ class _Probe:
             yield problem(
                 "api.headers",
                 f"A state came as {kind!r} with Cache-Control {cache!r}, not as JSON with no-store: a cache "
-                "on the way could return an old state.",
+                "between client and API could return an old state.",
                 self._look,
             )
         outputs = self._send("GET", f"/outputs/{self._state}")
@@ -317,9 +317,9 @@ class _Probe:
         else:
             yield problem(
                 "api.delete_body",
-                f"The API responded to a release of another lock by DELETE with {_said(not_ours)}, and the "
-                f"lock is {'still held' if still_held else 'gone'}: the body of a DELETE does not reach the "
-                "API.",
+                "The check sent a DELETE with the lock info of another lock. The API responded with "
+                f"{_said(not_ours)}, and the held lock is {'still there' if still_held else 'gone'}: the "
+                "body of a DELETE does not reach the API.",
                 "Use the unlock_address and the unlock_method that `holdfast backend-config` prints: they "
                 "release by POST.",
             )

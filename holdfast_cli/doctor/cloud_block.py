@@ -226,5 +226,6 @@ def _credentials(used: _Configuration, token: Value | None, block: Block) -> Ite
         yield problem(
             "credentials.plain_text",
             f"{block.file} has a token in plain text.",
-            "Export it instead, and replace the token: others may have read it.",
+            "Remove the token from the block, and replace it, because others may have read it. Export the "
+            "new one.",
         )

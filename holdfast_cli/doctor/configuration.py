@@ -333,8 +333,8 @@ def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Find
         if argument in values and state_access.is_unencrypted(values[argument].text):
             yield problem(
                 "backend.encryption",
-                f"{argument} in {values[argument].source} begins with http://: credentials and states can be "
-                "read on their way.",
+                f"{argument} in {values[argument].source} begins with http://, so others on the network can "
+                "read credentials and states.",
                 "Write https://.",
             )
     trusting = [str(block.file) for block in used if block.arguments.get("skip_cert_verification") == "true"]

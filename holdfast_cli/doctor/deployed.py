@@ -92,7 +92,7 @@ def _of_every_bucket(s3: "S3Client", where: _Where, wanted: Mapping[str, Any]) -
         ("encryption", "The encryption", _wanted_encryption(wanted), lambda: _encryption(s3, where)),
         (
             "public_access",
-            "The block of public access",
+            "The public access block",
             wanted["PublicAccessBlockConfiguration"],
             lambda: s3.get_public_access_block(**where)["PublicAccessBlockConfiguration"],
         ),

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 REVERT: Final = (
-    "Revert it with a drift-aware change set: docs/operate/doctor.md has the command, under Drift."
+    "Revert the change with a drift-aware change set. docs/operate/doctor.md has the command, under Drift."
 )
 """The advice for a deployed setting that somebody changed without CloudFormation."""
 

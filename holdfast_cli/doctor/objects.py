@@ -112,7 +112,7 @@ def _keys(objects: Sequence[_Object], denied: Sequence[str], keys: Collection[st
             f'Add "{key}" to previous_keys in teams.toml, and deploy the stack.',
         )
     if denied:
-        yield note("keys.objects", f"Could not look at {some(denied, _SHOWN)}: AWS denies it.")
+        yield note("keys.objects", f"AWS does not let this identity look at {some(denied, _SHOWN)}.")
     if not strange:
         counts = [f"{len(names)} under {key or 'keys of S3'}" for key, names in sorted(under.items())]
         which = "every other current object" if denied else "every current object"
@@ -130,9 +130,9 @@ def _locks(objects: Sequence[_Object], denied: Sequence[str]) -> Iterator[Findin
     if left:
         yield note(
             "locks",
-            f"For an hour or longer, a lock has been held without a state: {some(left, _SHOWN)}.",
-            "If no first apply is running, compare the lock_address of its holder's configuration with its "
-            "address; `holdfast lock break STATE` removes the lock.",
+            f"Locks have been held for an hour or longer on names without a state: {some(left, _SHOWN)}.",
+            "If no first apply is running, compare lock_address and address in the configuration of the "
+            "lock's holder. `holdfast lock break STATE` removes the lock.",
         )
     else:
         yield ok("locks", "Every lock that is older than an hour belongs to a state.")
@@ -152,8 +152,8 @@ def _copies(objects: Sequence[_Object]) -> Iterator[Finding]:
             yield problem(
                 "replica.copies",
                 f"{what} {some(names, _SHOWN)} to the replica.",
-                "Check the replication role, and the replica's key and bucket policy. Then copy them with S3 "
-                "Batch Replication: docs/operate/recovery.md.",
+                "Check the replication role, and the replica's key and bucket policy. Then copy the "
+                "objects with S3 Batch Replication: docs/operate/recovery.md.",
             )
     if before:
         yield note(

@@ -92,7 +92,12 @@ class _Probe:
                 "Of several concurrent creators, exactly one succeeds.",
                 _NOT_S3,
             ),
-            ("create_again", self._create_again, "If-None-Match creates an object over a marker.", _NOT_S3),
+            (
+                "create_again",
+                self._create_again,
+                "If-None-Match creates an object over a delete marker.",
+                _NOT_S3,
+            ),
             ("replace", self._replace, "If-Match replaces the version that it names and no other.", _NOT_S3),
             (
                 "replace_at_once",

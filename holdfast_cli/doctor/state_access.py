@@ -96,14 +96,14 @@ def check(
             yield problem(
                 "api.credentials",
                 f"The API accepts the credentials, but they are not allowed to read {state}: {message}",
-                "Use credentials with a role and a scope that cover it.",
+                "Use credentials whose role and scope allow it.",
             )
             return
         case 401 | 403:
             yield problem(
                 "api.credentials",
                 "The API does not accept the credentials: they are wrong, revoked or expired.",
-                "Get new ones, and wait 60 seconds: a refusal is cached that long.",
+                "Get new credentials, and wait 60 seconds, because a refusal is cached for that time.",
             )
             return
         case status:
@@ -126,7 +126,8 @@ def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
     versions = form.read(v1.VersionPage, response.json()).versions
     if not versions or not versions[0].delete_marker:
         return note(
-            "api.state", f"Whether {state} was deleted is not known: the API responds with {response.status}."
+            "api.state",
+            f"The check cannot tell whether {state} was deleted: the API responds with {response.status}.",
         )
     at = versions[0].time
     version = next((each.version for each in versions if not each.delete_marker), "")
@@ -144,7 +145,7 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
     around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
     response = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
     if response.status != 200:
-        return " (the role maintainer sees by whom)"
+        return " (with the role maintainer, this check shows by whom)"
     for event in form.read(v1.Activity, response.json()).events:
         if version and event.get("version_id") == version and event.get("event") == Event.STATE_DELETED:
             principal, owner = (form.text(event.get(member)) for member in ("principal", "owner"))
@@ -184,7 +185,8 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
         case status:
             return problem(
                 "api.role",
-                f"The API responds with {status} to lock info without an ID.",
+                f"The check sent lock info without an ID, and the API responds with {status}, not with 400 "
+                "or 403.",
                 "See docs/use/errors.md for this status code.",
             )
 

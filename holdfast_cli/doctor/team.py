@@ -133,11 +133,16 @@ def _status(name: str, status: str) -> Outcome:
     if status in _COMPLETE:
         return Level.OK, f"The stack is {status}."
     if status.endswith("_IN_PROGRESS"):
-        return Level.NOTE, f"The stack is {status}.", "Run this command again when it is complete."
+        return (
+            Level.NOTE,
+            f"The stack is {status}.",
+            "Run this command again when the deployment is complete.",
+        )
     return (
         Level.PROBLEM,
         f"The stack is {status}: its last deployment failed.",
-        f"Look at its events in CloudFormation, then deploy it again with `npx cdk deploy {name}`.",
+        "Look at the stack's events in CloudFormation, then deploy the stack again with `npx cdk deploy "
+        f"{name}`.",
     )
 
 
@@ -164,7 +169,7 @@ def _document(cloudformation: "CloudFormationClient", name: str) -> Mapping[str,
     document: Any = cloudformation.get_template(StackName=name)["TemplateBody"]
     if not isinstance(document, Mapping):
         raise CommandError(
-            f"The template of {name} is not JSON, as `npx cdk deploy` uploads it: deploy the stack again."
+            f"The template of {name} is not the JSON that `npx cdk deploy` uploads. Deploy the stack again."
         )
     return document
 

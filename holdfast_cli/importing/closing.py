@@ -54,8 +54,8 @@ def reopen(run: Run) -> list[Outcome]:
     closing = run.journal.closing
     if not closing and not run.journal.refused:
         raise CommandError(
-            "According to its journal, this plan has closed no state, so this command opened none. If the "
-            "journal was lost, release the locks in the source with its own force-unlock."
+            "According to the journal of this plan, no state is closed, so this command opened none. If the "
+            "journal was lost, release the locks in the source with the source's own force-unlock."
         )
     return _allowed(run, run.journal.refused) + many.for_each(list(closing), partial(_opened, run), "opened")
 

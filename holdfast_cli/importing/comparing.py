@@ -151,10 +151,16 @@ def compare(
         return InUse(imported.version)
     if not is_ours and (version := find_old()):  # another journal has imported it
         return InUse(version)
-    both = f"the source has serial {serial}, and {new.name} serial {new.serial}, {written}"
+    both = f"the source has serial {serial}, and {new.name} has serial {new.serial}, {written}"
     if is_ours:
-        return Differs(f"{both}: the source went back, or changed without a new serial. Compare both by hand")
-    return Differs(f"both were written: {both}. Compare them, and push the right one to both")
+        return Differs(
+            f"{both}: the state in the source went back, or changed without a new serial. Compare the two "
+            "states by hand"
+        )
+    return Differs(
+        f"clients wrote the state in the source and in Holdfast: {both}. Compare the two states, and push "
+        "the right one to both"
+    )
 
 
 def _writer(new: "v1.StateDescription") -> str:

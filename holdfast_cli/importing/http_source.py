@@ -40,7 +40,8 @@ class HttpBackend(PlainSource):
         for address in self._addresses:
             if split(address, _FORM, _VARIABLES).query:
                 raise UsageError(
-                    f"{address.partition('?')[0]} has a query, which may hold a secret: a plan has none."
+                    f"{address.partition('?')[0]} has a query, which may contain a secret. Remove the query, "
+                    "because a plan must not have a secret."
                 )
             if self._lock_address(address):
                 split(self._lock_address(address), _FORM, _VARIABLES)
@@ -80,7 +81,7 @@ class HttpBackend(PlainSource):
         if is_unclear or (response.status in _OF_OTHERS and found and found.id == lock.info.id):
             raise CommandError(
                 f"{state}: {urlsplit(address).netloc} did not confirm that the lock {lock.info.id} is "
-                "released. Check there, and release it if it is still held."
+                "released. Look at the lock there, and release it if it is still held."
             )
 
     def stopped_by_lock(self) -> tuple[str, str]:

@@ -203,7 +203,7 @@ class Journal:
         elif self._begun.source != source:
             raise CommandError(
                 f"The plan's source or its options have changed since {self._name} was begun. Undo the "
-                "change, or write a new plan: the locks in the journal are those of the other source."
+                "change, or write a new plan: the locks in the journal belong to the earlier source."
             )
 
     def note(self, event: Event) -> None:

@@ -116,7 +116,7 @@ def read(path: Path) -> Plan:
 def _parse(document: Mapping[str, Any]) -> Plan:
     _check_members(document, {"version", "source", "options", "states"}, "the plan")
     if not document:
-        raise ValueError("it is empty: 'holdfast import plan' prints one, if it does not fail")
+        raise ValueError("it is empty; check whether 'holdfast import plan' failed")
     if document.get("version") != _VERSION:
         raise ValueError(f"'version' must be {_VERSION}; another version of 'holdfast' wrote this plan")
     addresses, options = document.get("source"), document.get("options", {})

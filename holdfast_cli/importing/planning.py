@@ -257,5 +257,5 @@ def _alike(drafts: Sequence[_Draft]) -> list[list[str]]:
     for group in alike:
         for draft in group:
             other = next(each for each in group if each is not draft)
-            draft.alike = f"its lineage is that of {other.old.id}, so one may be a copy of the other"
+            draft.alike = f"it has the same lineage as {other.old.id}, so one may be a copy of the other"
     return [[draft.old.id for draft in group] for group in alike]

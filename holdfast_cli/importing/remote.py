@@ -123,7 +123,7 @@ class Remote:
                 )
             case HTTPStatus.TOO_MANY_REQUESTS:
                 raise UnavailableError(
-                    f"{what}: {host} still refuses with 429, too many requests; run it later."
+                    f"{what}: {host} still refuses with 429, too many requests; run the command again later."
                 )
             case status if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise UnavailableError(f"{what}: {host} responds with {status}; run the command again.")

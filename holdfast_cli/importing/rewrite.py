@@ -271,7 +271,9 @@ def _read_states(block: Item, config: Item, moved: Moved) -> dict[str, StateName
         workspace = f"{_text(workspaces, 'prefix')}{workspace}"
     if workspace in found:
         return {workspace: found[workspace]}
-    raise _ByHandError(f"the plan moves no state of the workspace {workspace}, but {_shown(found)}.")
+    raise _ByHandError(
+        f"the plan has no state of the workspace {workspace}. For this block, it has {_shown(found)}."
+    )
 
 
 def _config(block: Item, moved: Moved) -> Item | None:
@@ -333,7 +335,7 @@ def _of_cloud(text: str, block: Item, found: Mapping[str, StateName], api: str) 
     if not group or not (name or keeps_names):
         raise _ByHandError(
             f"its workspaces are now {_shown(found)}: `cloud` needs a name with a '/'. Without `name`, it "
-            "also needs all workspaces in one organization, and with the names that they had."
+            "also needs all workspaces in one organization, and with unchanged names."
         )
     if "\n" not in block.value:
         raise _ByHandError(f"it is on one line: {_BY_HAND}")
@@ -398,8 +400,9 @@ def _text(body: Item, argument: str) -> str:
     item = body.find(argument)
     if item is None:
         raise _ByHandError(
-            f"the {argument} is not in the block: where -backend-config or a variable adds it, write an "
-            'empty backend "http", and a file for each state by `holdfast backend-config STATE --tfbackend`.'
+            f"the {argument} is not in the block. If -backend-config or a variable adds it, write an empty "
+            'backend "http" block, and write a file for each state with `holdfast backend-config STATE '
+            "--tfbackend`."
         )
     literal = item.literal
     if not isinstance(literal, str):
@@ -497,10 +500,10 @@ def _around(states: Mapping[str, StateName]) -> tuple[str, str]:
         common = around if common is None else common & around
     if common is None or len(common) != 1:
         raise _ByHandError(
-            f"no expression with the unit's path has the new names {_shown(states)}: {_BY_HAND}"
+            f"no expression with the unit's path gives the new names {_shown(states)}: {_BY_HAND}"
         )
     return common.pop()
 
 
 def _unknown(state: str) -> dict[str, StateName]:
-    raise _ByHandError(f"the plan moves no state with {state}.")
+    raise _ByHandError(f"the plan has no state with {state}.")

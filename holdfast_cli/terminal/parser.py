@@ -213,7 +213,7 @@ class Parser(argparse.ArgumentParser):
     def _refuse_option(self, name: str) -> NoReturn:
         self._refuse_renamed(name)
         if any(name in action.option_strings for action in self.actions()):
-            hint = " It goes after the command."
+            hint = " Write this option after the command."
         elif any(action.dest == "command" and action.nargs == "+" for action in self._actions):
             hint = " Type -- before the program."
         else:

@@ -108,7 +108,7 @@ def _lines(document: _Item) -> Iterator[str]:
 def _before_changes(document: _Item) -> Iterator[str]:
     """Yield what precedes the changes, or what is said instead of them."""
     if document["lineage_changed"]:
-        yield wrapped("The lineages differ: these are states of two histories.")
+        yield wrapped("The lineages differ: these are different states.")
     yield ""
     if document["encrypted"]:
         yield wrapped(

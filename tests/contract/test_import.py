@@ -522,7 +522,7 @@ def test_a_state_is_opened_also_when_the_plan_has_it_no_longer(move: Move) -> No
 
     assert [outcome.word for outcome in move.open_all()] == ["opened"]
     assert (move.shelf.locks, move.shelf.refused) == ({}, set())
-    with pytest.raises(CommandError, match="has closed no state"):
+    with pytest.raises(CommandError, match="no state is closed"):
         move.open_all()
 
 
@@ -636,7 +636,7 @@ def test_a_state_that_cannot_be_imported_under_a_new_name_either_has_none(move: 
 
     [planned] = made.plan.states
     assert (planned.name, made.renamed) == (None, {})
-    assert planned.note.startswith("both were written: ")
+    assert planned.note.startswith("clients wrote the state in the source and in Holdfast: ")
     assert "not valid" not in planned.note
 
 

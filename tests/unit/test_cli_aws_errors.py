@@ -19,7 +19,9 @@ OUTPUT: Any = {
 }
 SHAPE = ShapeResolver(OUTPUT).get_shape_by_name("Output", {"resultWrapper": "Result"})
 WITHOUT_ERROR: Any = {"ResponseMetadata": {"HTTPStatusCode": 404}}
-NOT_OF_AWS = "The response does not come from AWS: check AWS_ENDPOINT_URL, and whether a proxy responded."
+NOT_OF_AWS = (
+    "The response does not come from AWS. Check AWS_ENDPOINT_URL, and check whether a proxy responded."
+)
 
 
 @pytest.mark.parametrize(

@@ -149,8 +149,8 @@ def test_each_setting_is_asked_with_its_present_value_until_the_answer_is_valid(
 
     assert profiles.read(file) == {"default": {"address": ADDRESS, "team": "payments", "region": "eu-west-3"}}
     assert capsys.readouterr().err == (
-        f"The profile default in {file}. `cdk deploy` and `make up` print the API's address. "
-        "Enter keeps the value in brackets.\n"
+        f"Settings of the profile default in {file}. `cdk deploy` and `make up` print the API's address. "
+        "Press Enter to keep the value in brackets.\n"
         "API address [none]: the address has no scheme: put https:// before it\n"
         "API address [none]: Team [payments]: AWS region [eu-west-1]: "
     )

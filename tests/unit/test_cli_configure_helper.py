@@ -144,8 +144,8 @@ def test_the_only_file_that_terraform_reads_is_left_to_its_owner(
     done = configure(**{variable: str(named)})
     assert done.returncode == 1
     assert (
-        f"{variable} names: add this line to it, or unset the variable and run the command again: {BLOCK}\n"
-        in (done.stderr)
+        f"{variable} names. Add this line to that file, or unset the variable and run the command again: "
+        f"{BLOCK}\n" in (done.stderr)
     )
 
     named.write_text(BLOCK)

@@ -335,7 +335,7 @@ def test_without_credentials_or_when_asked_to_a_new_session_of_at_most_an_hour_i
 @pytest.mark.parametrize(
     ("variables", "expires", "said"),
     [
-        ({}, None, "the token of TF_HTTP_USERNAME and TF_HTTP_PASSWORD itself, which does not end"),
+        ({}, None, "the token of TF_HTTP_USERNAME and TF_HTTP_PASSWORD itself, which never expires"),
         ({}, 1, "the token of"),
         (SESSION, 61, "the session of TF_HTTP_USERNAME and TF_HTTP_PASSWORD itself, which lasts until"),
     ],
@@ -355,7 +355,7 @@ def test_the_page_says_that_the_browser_gets_a_token_or_a_long_session_itself(
     parts = given_in(opened[0])["warning"]
     warning = "".join(text for _, text in parts)
     assert said in warning
-    assert "holdfast console --duration 1h gives it a new session instead" in warning
+    assert "holdfast console --duration 1h gives the browser a new session instead" in warning
     assert ["code", "holdfast console --duration 1h"] in parts
     assert [kind for kind, _ in parts].count("time") == (expires is not None)
     assert SECRET not in warning
@@ -365,7 +365,7 @@ def test_the_option_of_the_question_that_is_gone_says_so(stub: ApiStub) -> None:
     done = run(stub, "console", "--yes")
 
     assert done.returncode == 2
-    assert "the command does not ask any more: remove this option" in done.stderr
+    assert "this command no longer asks for confirmation: remove this option" in done.stderr
     assert stub.asked == []
 
 
@@ -387,7 +387,7 @@ def test_enter_ends_the_wait(stub: ApiStub) -> None:
     shown = terminal.run([HOLDFAST, "console"], environment(stub, BROWSER="true %s"), columns=80, typed="\n")
 
     assert time.monotonic() - began < 25
-    [file] = re.findall(r"open (\S+) in it", " ".join(shown.split()))
+    [file] = re.findall(r"open (\S+) in the browser", " ".join(shown.split()))
     assert not Path(file).exists()
 
 
@@ -466,7 +466,7 @@ def test_a_machine_without_a_browser_is_told_the_address(
 
     assert console_as(monkeypatch, stub) == 1
 
-    assert f"open {stub.address}/console/ in one" in capsys.readouterr().err
+    assert f"Open {stub.address}/console/ in a browser" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])

@@ -510,7 +510,11 @@ MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
         "problem",
         "12:00:00 UTC by an unknown user: a plan",
     ),
-    "for a writer": ([said(DELETED), READER], "problem", "the role maintainer sees by whom"),
+    "for a writer": (
+        [said(DELETED), READER],
+        "problem",
+        "with the role maintainer, this check shows by whom",
+    ),
     "never there": ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
     "an older stack": ([Reply(404, b"{}")], "note", "404"),
     "nonsense": ([said({"versions": [7]})], "note", "is not known"),

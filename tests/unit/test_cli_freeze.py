@@ -197,8 +197,8 @@ def test_a_pattern_is_frozen_page_by_page_and_a_name_that_a_later_page_freezes_i
 
     stub.reply(*(of_pattern(frozen=("network/eu",), next_="more"),) * 2)  # without an end
     line = failure(stub, *FREEZE, "network/*", *REASON, "--yes")
-    assert "did not return the whole list" in line
-    assert "It is done for at least 1 states" in line
+    assert "did not return all states" in line
+    assert "Done so far: at least 1 of the states" in line
 
 
 @pytest.mark.parametrize("states", ["network/*", "network/"])
@@ -236,11 +236,11 @@ def test_a_pattern_does_not_hold_a_state_whose_own_freeze_ends_before_it(stub: A
     assert done.returncode == 1
     state, pattern = done.stdout.splitlines()
     assert (
-        "until 2099-01-01 00:00:00 UTC: incident 4711. To change that, freeze it again after that time."
-        in state
+        "until 2099-01-01 00:00:00 UTC: incident 4711. To freeze it for longer, run the command again after "
+        "that time." in state
     )
     assert "was frozen already by the token ada, until 2099-01-02 00:00:00 UTC: incident 4711. " in pattern
-    assert pattern.endswith("the freeze is not complete yet: see above.")
+    assert pattern.endswith("the states named above are not frozen.")
 
     stub.reply(*replies, *(of_lock(freeze(until=until)),) * 2)
     assert output(stub, *arguments).endswith(
@@ -259,8 +259,8 @@ def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stu
     assert first.startswith("network/eu: The state is locked by bob@desk")
     assert second.startswith("network/prod is frozen until")
     assert third.startswith("network/us/a is frozen until")
-    assert pattern.endswith("but the freeze is not complete yet: see above.")
-    assert "failed for 1 of 3 states (network/eu)" in done.stderr
+    assert pattern.endswith("but the freeze is not complete yet: the states named above are not frozen.")
+    assert "Not done: 1 of 3 states (network/eu)" in done.stderr
     assert "You can run the command again." in done.stderr
 
     stub.reply(left, LOCKED, of_lock(lock()))
@@ -279,7 +279,7 @@ def test_a_terminal_counts_the_states_with_the_usual_outcome_and_has_the_pattern
     assert first.startswith("network/eu: The state is locked by bob@desk")
     assert counted == "2 states are frozen."
     assert pattern.startswith("network/* was frozen already")
-    assert failed.startswith("holdfast: It failed for 1 of 3 states (network/eu)")
+    assert failed.startswith("holdfast: Not done: 1 of 3 states (network/eu)")
 
 
 def test_of_many_locked_states_five_are_named(stub: ApiStub) -> None:
@@ -289,7 +289,8 @@ def test_of_many_locked_states_five_are_named(stub: ApiStub) -> None:
     done = run(stub, *FREEZE, "network/*", *REASON, "--yes")
 
     assert (
-        "for 7 of 7 states (network/a, network/b, network/c, network/d, network/e and 2 more)" in done.stderr
+        "Not done: 7 of 7 states (network/a, network/b, network/c, network/d, network/e and 2 more)"
+        in done.stderr
     )
 
 
@@ -317,7 +318,7 @@ def test_a_refusal_that_is_not_about_one_state_ends_it_with_what_is_done(stub: A
     line = failure(stub, *FREEZE, "network/*", *REASON)
 
     assert "The role 'writer'" in line
-    assert "It is done for at least 2 states" in line
+    assert "Done so far: at least 2 of the states" in line
 
 
 def test_a_pattern_that_matches_nothing_yet_is_frozen(stub: ApiStub) -> None:
@@ -473,5 +474,7 @@ def test_a_pattern_whose_freeze_you_may_not_lift_names_what_is_frozen_alone(
     line = failure(stub, "state", "unfreeze", "network/*")
 
     assert "There is no freeze of the pattern network/* that you may lift" in line
-    assert line.endswith("These are frozen individually: network/eu, network/prod.")
+    assert line.endswith(
+        "These states are frozen individually, so unfreeze each by its name: network/eu, network/prod."
+    )
     assert {asked.method for asked in stub.asked} == {"GET"}

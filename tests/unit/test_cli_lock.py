@@ -221,7 +221,8 @@ STAYS: Mapping[str, tuple[str, list[api_stub.Reply], list[str]]] = {
         "another",
         [of_lock(lock())],
         [
-            'is another one: it is locked by "bob@desk" for ',
+            "Another client holds the lock now: the state",
+            'is locked by "bob@desk" for ',
             " d (apply), ",
             "lock ID 4fe1c2a0. Nothing was removed.",
         ],
@@ -313,7 +314,9 @@ def test_activity_is_a_table_oldest_first_with_the_newest(stub: ApiStub) -> None
     done = run(stub, "activity", NAME, "--since", "30d", "--limit", "2")
 
     assert [line.split()[-1] for line in done.stdout.splitlines()] == ["DETAILS", "serial=2", "serial=3"]
-    assert done.stderr == "holdfast: These are the newest 2; --limit shows more, if there are any.\n"
+    assert (
+        done.stderr == "holdfast: These are the newest 2 events. Use --limit to see more, if there are any.\n"
+    )
     asked = urlsplit(stub.asked[1].path)  # after /health, which shows the API's clock
     query = parse_qs(asked.query)
     assert (asked.path, query["state"]) == ("/manage/v1/activity", [NAME])
@@ -327,7 +330,7 @@ def test_without_a_limit_activity_is_the_newest_fifty(stub: ApiStub) -> None:
     done = run(stub, "activity", "--json")
 
     assert len(json.loads(done.stdout)) == 50
-    assert "the newest 50; --limit shows more" in done.stderr
+    assert "the newest 50 events. Use --limit to see more" in done.stderr
 
 
 def test_activity_of_all_states_as_json_has_what_a_newer_stack_says(stub: ApiStub) -> None:
@@ -341,4 +344,4 @@ def test_activity_of_all_states_as_json_has_what_a_newer_stack_says(stub: ApiStu
 def test_no_activity_is_said_so(stub: ApiStub) -> None:
     stub.reply(page("events"))
 
-    assert "--since looks further back" in output(stub, "activity")
+    assert "Use --since to see earlier events" in output(stub, "activity")

@@ -532,7 +532,7 @@ FAILURES = (
     without_a_request("does not respond", HTTP_PROXY="ftp://127.0.0.1"),
     without_a_request("HTTP_PROXY", HTTP_PROXY="http://a:s3cret@c:d"),
     *(
-        without_a_request("a header that HTTP cannot carry", AWS_SESSION_TOKEN=f"s3cret{end}")
+        without_a_request("an HTTP header cannot have line ends", AWS_SESSION_TOKEN=f"s3cret{end}")
         for end in ("\r", "\u2028")
     ),
     *(

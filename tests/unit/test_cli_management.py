@@ -356,7 +356,7 @@ def test_what_a_lock_info_lacks_is_not_told(stub: ApiStub) -> None:
     info = held() | {"Operation": None, "Info": None}
     stub.reply(refusal(423, "locked", "The state is locked by bob@desk.", info), answer({"lock": lock()}))
 
-    assert "It is held since 2026-11-20 12:00:00 UTC (" in failure(stub, "state", "declare", NAME)
+    assert "The lock is held since 2026-11-20 12:00:00 UTC (" in failure(stub, "state", "declare", NAME)
 
 
 def test_what_a_holder_writes_into_its_lock_cannot_forge_the_line(stub: ApiStub) -> None:

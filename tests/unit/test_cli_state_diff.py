@@ -429,8 +429,8 @@ def test_of_an_encrypted_state_it_shows_both_heads_and_says_why_not_more() -> No
 
 
 def test_it_says_that_the_lineages_differ() -> None:
-    assert "two histories" in text(document(lineage_changed=True))
-    assert "two histories" not in text(document())
+    assert "different states" in text(document(lineage_changed=True))
+    assert "different states" not in text(document())
 
 
 def test_nothing_that_others_wrote_controls_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

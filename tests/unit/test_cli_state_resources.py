@@ -141,7 +141,7 @@ def test_options_narrow_resources_down(
 
 def test_a_state_without_resources_and_an_encrypted_one_say_so(stub: ApiStub) -> None:
     stub.reply(listed())
-    assert output(stub, "state", "resources", NAME) == f"The state {NAME} has none of these resources.\n"
+    assert output(stub, "state", "resources", NAME) == f"No resource of the state {NAME} matches.\n"
 
     stub.reply(listed(encrypted=True))
     assert "encrypted by its client" in failure(stub, "state", "resources", NAME)
@@ -213,7 +213,7 @@ def test_attributes_are_a_table_and_what_is_sensitive_stays_masked(stub: ApiStub
         'ami "ami-1"',
         "password (sensitive)",
     ]
-    assert "marks may be missing" in done.stderr
+    assert "the state may lack marks" in done.stderr
 
 
 def test_a_terminal_lays_out_json_below_its_path_and_keeps_the_others_in_their_table(stub: ApiStub) -> None:
@@ -323,7 +323,8 @@ def test_matches_are_a_table_and_states_that_were_not_searched_are_named(stub: A
     assert [row.split()[0] for row in rows] == ["network/eu", "network/eu", NAME]
     assert rows[0].split()[1:] == ["aws_instance.web", "tainted"]
     assert done.stderr.splitlines() == [
-        "holdfast: network/eu has 100 more; `holdfast state resources network/eu`.",
+        "holdfast: network/eu has 100 more matching resources. `holdfast state resources network/eu` shows "
+        "all its resources.",
         "holdfast: big was not searched: it is too large (17 MB).",
         "holdfast: odd was not searched: it is of tomorrow (9 B).",
     ]

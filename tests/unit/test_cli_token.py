@@ -175,7 +175,7 @@ def test_what_the_deployed_code_cannot_read_is_refused(
     assert (
         f"The deployed code of the team payments, {version or 'of an unknown version'}, cannot read" in line
     )
-    assert "Deploy 0.3.0 or later first, with `npx cdk deploy Holdfast-payments`" in line
+    assert "First deploy 0.3.0 or later with `npx cdk deploy Holdfast-payments`" in line
     assert aws.records("payments") == before
 
 
@@ -371,7 +371,10 @@ def test_what_keeps_from_the_stack_is_one_line_that_says_what_to_do(
     [
         (None, "does not know these credentials"),
         ("iam:GetUser", "does not allow DescribeStacks"),
-        ("cloudformation:*", f"{bucket('payments')} refuses the request, or is no longer in the account"),
+        (
+            "cloudformation:*",
+            f"to the bucket {bucket('payments')}, or the bucket is no longer in the account",
+        ),
         ("cloudformation:*", "does not allow PutObject"),
     ],
 )

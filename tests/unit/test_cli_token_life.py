@@ -468,8 +468,8 @@ def test_a_rotated_secret_that_could_not_be_shown_is_said_to_be_lost(aws: Aws) -
     code, [line] = unread(aws.environment, "token", "rotate", token.id)
 
     assert code == 1
-    assert f"The token {token.id} was rotated and its new secret is lost" in line
-    assert "the old one works until" in line
+    assert f"The token {token.id} was rotated, but its new secret is lost" in line
+    assert "The old secret works until" in line
     assert "holdfast_" not in line
     assert takes(stored(aws, token), old)
 

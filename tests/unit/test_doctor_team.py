@@ -133,7 +133,11 @@ FOUND = stack.Stack("payments", "https://api.example.com", "holdfast-payments", 
     ("calls", "level", "says"),
     [
         ({"head_bucket": dict}, Level.OK, "exists in the account"),
-        ({"head_bucket": refusal("403", 403)}, Level.PROBLEM, "or is no longer in the account 123456789012"),
+        (
+            {"head_bucket": refusal("403", 403)},
+            Level.PROBLEM,
+            "or the bucket is no longer in the account 123456789012",
+        ),
         ({"head_bucket": refusal("404", 404)}, Level.PROBLEM, ""),
     ],
 )

@@ -321,13 +321,13 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "a unit with workspaces": (
         S3,
         remote_state("s3", "    " + KEY.format(f"live/many/{UNIT}/terraform.tfstate")),
-        "no expression with the unit's path has the new names many/a (a), many/a/dev (env:/dev/a)",
+        "no expression with the unit's path gives the new names many/a (a), many/a/dev (env:/dev/a)",
     ),
-    "an unknown key": (S3, s3("live/none.tfstate"), "the plan moves no state with the key live/none.tfstate"),
+    "an unknown key": (S3, s3("live/none.tfstate"), "the plan has no state with the key live/none.tfstate"),
     "an empty block": (
         S3,
         terraform('backend "s3" {}'),
-        "the bucket is not in the block: where -backend-conf",
+        "the bucket is not in the block. If -backend-conf",
     ),
     "no key": (S3, terraform('backend "s3" {\n    bucket = "old"\n  }'), "the key is not in the block"),
     "a key with an expression": (S3, s3("live/${var.name}.tfstate"), "the key is an expression"),
@@ -367,7 +367,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "units without a rule": (
         S3,
         remote_state("s3", "    " + KEY.format(f"live/odd/{UNIT}/terraform.tfstate")),
-        "no expression with the unit's path has the new names odd/a (a), odd/c (b)",
+        "no expression with the unit's path gives the new names odd/a (a), odd/c (b)",
     ),
     "units with other expressions": (
         S3,
@@ -377,7 +377,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "unknown units": (
         S3,
         remote_state("s3", "    " + KEY.format(f"live/none/{UNIT}/x")),
-        "the plan moves no",
+        "the plan has no",
     ),
     "a generated backend": (
         S3,
@@ -408,7 +408,8 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "a reader of a workspace that does not move": (
         WITH_DEFAULT,
         reader('workspace = "qa"'),
-        "the plan moves no state of the workspace qa, but three/main (default), three/dev (dev).",
+        "the plan has no state of the workspace qa. For this block, it "
+        "has three/main (default), three/dev (dev).",
     ),
     "a reader of a workspace of HCP by its prefix": (
         HCP,
