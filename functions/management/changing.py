@@ -91,7 +91,8 @@ def delete(request: Request) -> Response:
         if current.version.version_id != seen:
             raise BaseChanged(
                 f"The state has changed since you looked: its version {current.version.version_id} is "
-                f"current, not {seen[:60]}. Nothing was deleted; look at it, then run the command again."
+                f"current, not {seen[:60]}. Nothing was deleted; look at the state, then run the command "
+                "again."
             )
 
     removed = delete_state(request.work, seen=seen, check=check)

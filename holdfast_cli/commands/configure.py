@@ -73,7 +73,7 @@ def _configure(args: argparse.Namespace) -> None:
         if not asking.is_possible():
             raise UsageError(
                 "There is nothing to write: use --address, --team or --region; or run the command in a "
-                "terminal, where it asks."
+                "terminal, where it asks for each setting."
             )
         values = _ask(name, found.get(name, {}), file)
         if not values:

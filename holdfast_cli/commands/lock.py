@@ -160,9 +160,9 @@ def _show(args: argparse.Namespace) -> None:
 Remove exactly the lock that is named. A lock that a client acquired afterwards is not
 removed, even if it has the same ID. A client that still works under the removed lock
 cannot write any more. Without an ID, the command shows the lock and asks for
-confirmation. To remove another person's lock, you need the role maintainer. To remove
-your own, you need the role writer, unless the team forbids it. A freeze is not removed:
-`holdfast state unfreeze` lifts it.""",
+confirmation. To remove a lock of another principal, you need the role maintainer. To
+remove a lock of your own principal, the role writer is enough, unless the team forbids
+it. A freeze is not removed: `holdfast state unfreeze` lifts it.""",
     """\
   holdfast lock break network/prod
   holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11 --reason 'the job was killed'

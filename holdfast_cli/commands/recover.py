@@ -211,8 +211,8 @@ def _write_after(
             )
         else:
             lines.append(
-                f"The lock {entry.lock.info.id} of {entry.name} was not removed: S3 does not say that it is "
-                f"a copy. If its holder is gone, run `holdfast lock break {entry.name}`."
+                f"The lock {entry.lock.info.id} of {entry.name} was not removed, because S3 does not report "
+                f"it as a copy. If the lock's holder is gone, run `holdfast lock break {entry.name}`."
             )
     lines += _not_current(late)
     if not is_fenced:

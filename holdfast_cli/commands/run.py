@@ -35,7 +35,7 @@ or until the API refuses it. It does not store a session from an ID token.""",
 )
 def _run(args: argparse.Namespace) -> None:
     if not args.command[0]:
-        raise NoProgramError("The program's name is empty.")
+        raise NoProgramError("The program's name is empty. Write a program after --.")
     chosen, address = own_sessions.resolve(args)
     session = own_sessions.reuse(args, chosen, address)
     variables = {**os.environ, **own_sessions.environment(session, address)}

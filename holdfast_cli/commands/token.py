@@ -209,7 +209,7 @@ def _changes(before: "Token", after: "Token", done: str) -> str:
     "give an access token a new secret",
     f"""\
 Give an access token a new secret, and print it in exports, once. The old secret stays
-valid for {rules.shown(DEFAULT_KEPT)}, or as long as --keep says. Secrets from before it
+valid for {rules.shown(DEFAULT_KEPT)}, or as long as --keep says. Still older secrets
 expire within 60 seconds. The ID and the grants are not changed. The token's lifetime
 starts again. {arguments.needs("read and write")}""",
     """\

@@ -44,7 +44,7 @@ def check_address(address: str) -> str:
     if "@" in (address.partition("://")[2] or address).partition("/")[0]:
         raise ValueError(
             "the address must not have credentials: remove them, and rotate the token if others may have "
-            "read it; Terraform takes it from TF_HTTP_USERNAME and TF_HTTP_PASSWORD"
+            "read it; Terraform reads the token from TF_HTTP_USERNAME and TF_HTTP_PASSWORD"
         )
     if not address.isascii() or not address.isprintable() or " " in address:
         raise ValueError("the address must be a URL of printable ASCII characters without spaces")

@@ -271,7 +271,8 @@ def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
     if "lock_address" in values and "unlock_address" not in values:
         yield problem(
             "backend.unlock_address",
-            "There is a lock_address and no unlock_address: Terraform locks and never unlocks.",
+            "There is a lock_address and no unlock_address, so Terraform acquires the lock and never "
+            "releases it.",
             "Replace the block with the output of `holdfast backend-config`.",
         )
 

@@ -174,7 +174,7 @@ def _uses_of_workspace(file: str, text: str, main: str) -> Iterator[Note]:
         yield Note(
             file,
             _line(text, found.end()),
-            f"terraform.workspace is '{main}' where it was '{DEFAULT}': to keep its value, write "
+            f"terraform.workspace is now '{main}', not '{DEFAULT}'. To keep its old value, write "
             f'(terraform.workspace == "{main}" ? "{DEFAULT}" : terraform.workspace).',
         )
 

@@ -127,7 +127,7 @@ class _LockObjects:
                 return
             if _holds(self.s3.delete_object, Bucket=self.bucket, Key=key, IfMatch=found[1]):
                 return
-        raise UnavailableError("its lock changes at the same time; run the command again.")
+        raise UnavailableError("another client changed its lock at the same time; run the command again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ class S3Source:
                 if holder.id == info.id:
                     return
                 raise LockedThereError(_held_by(holder))
-            raise LockedThereError("its lock changes at the same time; run the command again.")
+            raise LockedThereError("another client changed its lock at the same time; run the command again.")
 
     def unlock(self, state: str, lock: OldLock) -> None:
         info = self._info(state, lock)

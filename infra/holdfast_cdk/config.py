@@ -185,8 +185,8 @@ def _check_replica(team: Team, region: str) -> None:
     partition, own = partitions()[region], partitions()[team.region]
     if partition != own:
         raise ConfigError(
-            f"team '{team.name}': replica.region = \"{region}\" is in the partition {partition}, to "
-            f"which S3 copies nothing from {team.region}; write a region of {own}"
+            f"team '{team.name}': replica.region = \"{region}\" is in the partition {partition}, and S3 does "
+            f"not copy from {team.region} to another partition; write a region of {own}"
         )
 
 
@@ -263,7 +263,7 @@ def _check_keys(team: Team) -> None:
             match["partition"] != (partition or match["partition"])
         ):
             raise ConfigError(
-                f"team '{team.name}': key_administrators has {administrator}, and KMS lets no other "
+                f"team '{team.name}': key_administrators has {administrator}, and KMS does not let another "
                 f"account administer a key; write a role of the account {team.account or 'of the stack'}"
             )
 

@@ -74,8 +74,8 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "With `governance`, the bucket policy denies the removal of the retention. With `compliance`, "
-        "AWS lets nobody remove it.",
+        "With `governance`, the bucket policy denies the removal of the retention. With `compliance`, AWS "
+        "does not let any identity remove it.",
     )
     days: int = setting(whole_number(1, MAX_DAYS), "Retention protects each version for this many days.")
     bucket_default: bool = setting(

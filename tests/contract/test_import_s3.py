@@ -349,7 +349,8 @@ def test_a_lock_that_comes_and_goes_is_somebody_elses_lock(
     monkeypatch.setattr("holdfast_cli.importing.s3._LockObjects.holder", lambda *_: None)
 
     with pytest.raises(
-        LockedThereError, match=f"{KEY}: its lock changes at the same time; run the command again"
+        LockedThereError,
+        match=f"{KEY}: another client changed its lock at the same time; run the command again",
     ):
         opened().lock(KEY, OURS)
     assert current(bucket, LOCK) == THEIRS

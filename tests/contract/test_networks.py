@@ -126,7 +126,11 @@ def test_a_session_gets_the_networks_that_its_trust_record_has_now(functions: Fu
         ("2001:db8::1", FROM, None),
         (OUTSIDE, (), "The address 192.0.2.5 is outside the networks in the team's setting"),
         (OUTSIDE, FROM, "The address 192.0.2.5 is outside the networks in the team's setting"),
-        (ALSO_INSIDE, FROM, "The trust record 'deployers' accepts no request from the address 198.51.100.5"),
+        (
+            ALSO_INSIDE,
+            FROM,
+            "The trust record 'deployers' does not accept requests from the address 198.51.100.5",
+        ),
     ],
 )
 def test_an_aws_role_gets_a_session_from_the_networks_and_is_told_the_rule_elsewhere(

@@ -476,7 +476,7 @@ EXCHANGES = {
     ),
     "by a role whose record has networks in a team without": (
         *("/sessions/aws", aws_of(ACCOUNT, "Near"), "not_allowed", "wrong_network"),
-        "accepts no request from the address 127.0.0.1",
+        "does not accept requests from the address 127.0.0.1",
     ),
     "by an ID token that has expired since": (
         *("/sessions", {"lambda": authorizer_context.encode(ENDED)}, "not_allowed", "expired"),

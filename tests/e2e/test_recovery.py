@@ -145,4 +145,4 @@ def test_a_team_goes_on_in_another_region_with_the_steps_of_the_document(
 
     again = access_commands.holdfast(kept, *typed(kept))
     assert "Removed 0 locks that S3 had copied" in again
-    assert f"The lock one of {state} was not removed: S3 does not say that it is a copy." in again
+    assert f"The lock one of {state} was not removed, because S3 does not report it as a copy." in again

@@ -89,8 +89,8 @@ def test_it_says_which_lock_it_removed_and_what_to_check(left: Aws) -> None:
     left.put_record("payments", LOCK, lock_info("later"))
     assert left.output(*RECOVER, "--yes").splitlines()[1:3] == [
         "Removed 0 locks that S3 had copied from the old bucket.",
-        "The lock later of network/prod was not removed: S3 does not say that it is a copy. "
-        "If its holder is gone, run `holdfast lock break network/prod`.",
+        "The lock later of network/prod was not removed, because S3 does not report it as a copy. If the "
+        "lock's holder is gone, run `holdfast lock break network/prod`.",
     ]
 
 

@@ -97,7 +97,7 @@ def test_the_program_replaces_the_command_and_gets_its_signals_and_its_input(
     [
         (["--", "no-program-of-this-name"], 127, "no-program-of-this-name cannot be started: No "),
         (["--", "/dev/null/x"], 127, "/dev/null/x cannot be started: Not a directory"),
-        (["--", ""], 127, "The program's name is empty."),
+        (["--", ""], 127, "The program's name is empty. Write a program after --."),
         (["--", "/dev/null"], 126, "/dev/null cannot be started: Permission denied"),
         (["terraform", "apply", "-auto-approve"], 2, "no option -auto-approve. Type -- before the program."),
         ([], 2, "the following arguments are required: COMMAND"),

@@ -567,8 +567,8 @@ def test_each_use_of_terraform_workspace_beside_a_block_that_renames_default_is_
 
     assert "+++ b/app/main.tf" in diff
     assert [str(note) for note in notes] == [
-        "app/locals.tf:3: terraform.workspace is 'main' where it was 'default': to keep its value, write "
-        '(terraform.workspace == "main" ? "default" : terraform.workspace).'
+        "app/locals.tf:3: terraform.workspace is now 'main', not 'default'. To keep its old value, "
+        'write (terraform.workspace == "main" ? "default" : terraform.workspace).'
     ]
     for name in ("app/main.tf", "other/main.tf"):  # a block that renames nothing
         (tmp_path / name).write_text(s3("live/net.tfstate"))

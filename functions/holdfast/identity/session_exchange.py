@@ -97,7 +97,7 @@ def for_aws_role(
         )
     if not origin.is_of_record(record.networks):
         raise NotAllowed(
-            f"The trust record '{record.name}' accepts no request from the address {origin.address}; "
+            f"The trust record '{record.name}' does not accept requests from the address {origin.address}; "
             "`holdfast trust list` shows the networks that it accepts.",
             denial=DenialReason.WRONG_NETWORK,
         )

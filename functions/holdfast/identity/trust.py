@@ -450,8 +450,8 @@ def _checked_oidc(record: OidcTrust) -> OidcTrust:
     _check(record)
     if not is_web_address(record.issuer) or "?" in record.issuer or "#" in record.issuer:
         raise ValueError(
-            f"the issuer {record.issuer!r} is not an https:// address without user, query and fragment, as "
-            "in 'https://token.actions.githubusercontent.com'"
+            f"the issuer {record.issuer!r} is not valid; write an https:// address without user, query and "
+            "fragment, as in 'https://token.actions.githubusercontent.com'"
         )
     if not record.audience:
         raise ValueError("an audience is required; the token's 'aud' claim must contain it")

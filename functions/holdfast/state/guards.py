@@ -56,8 +56,8 @@ def check_lock(work: Work, lock: HeldLock | None, lock_id: str | None) -> None:
         raise _lock_lost(lock_id)
     elif work.policy.require_lock:  # the function of `cloud {}` never comes here: each upload names its lock
         raise LockRequired(
-            "This team accepts no write without a lock. Run the command without '-lock=false', and set "
-            "lock_address and unlock_address in the backend block."
+            "This team does not accept writes without a lock. Run the command without '-lock=false', and "
+            "set lock_address and unlock_address in the backend block."
         )
 
 

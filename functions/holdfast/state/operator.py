@@ -51,7 +51,7 @@ def check_version_id(version_id: str) -> str:
 def no_such_version(name: StateName, version_id: str) -> NoSuchVersion:
     """Return the error for a version that the state does not have."""
     return NoSuchVersion(
-        f"The state '{name}' has no version {version_id[:60]}: the ID is that of a delete marker or of "
+        f"The state '{name}' has no version {version_id[:60]}: the ID belongs to a delete marker or to "
         f"another state, or a lifecycle rule removed the version. 'holdfast state history {name}' shows its "
         "versions."
     )

@@ -176,8 +176,8 @@ def _is_old_enough(lock: HeldLock) -> bool:
 
 def _too_young(lock: HeldLock) -> HoldfastError:
     return LockNotMatched(
-        f"The lock {lock.info.id} was acquired only just now, and this force-unlock names no lock. If you "
-        f"mean this lock, run the command again in {FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
+        f"The lock {lock.info.id} was acquired a moment ago, and this force-unlock does not name a lock. To "
+        f"remove this lock, run the command again in {FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
     )
 
 

@@ -182,8 +182,8 @@ A_KEY = f'"kms", "s3" or the ARN of a KMS key, as in "{KEY}"'
         ),
         (
             'account = "123456789012"\nregion = "cn-north-1"',
-            'replica.region = "eu-west-1" is in the partition aws, to which S3 copies nothing from '
-            "cn-north-1; write a region of aws-cn",
+            'replica.region = "eu-west-1" is in the partition aws, and S3 does not copy from cn-north-1 to '
+            "another partition; write a region of aws-cn",
         ),
     ],
 )

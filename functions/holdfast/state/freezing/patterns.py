@@ -235,7 +235,9 @@ def _entry(entries: Sequence[PatternFreeze], freeze_id: str) -> PatternFreeze | 
 
 
 def _lifted(pattern: str) -> RacedWriter:
-    return RacedWriter(f"The freeze of {pattern} was lifted meanwhile. Run the command again.")
+    return RacedWriter(
+        f"The freeze of {pattern} was lifted while this request was in progress. Run the command again."
+    )
 
 
 def _begin(pattern: str, cursor: str | None) -> tuple[str | None, Place]:

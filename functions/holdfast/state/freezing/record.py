@@ -114,7 +114,7 @@ def entries(stored: Object | None) -> Sequence[PatternFreeze]:
         raise UnreadableRecord(
             f"The object {FROZEN_PATTERNS} in the bucket is not a record of frozen patterns that this "
             "version understands, so no state can be created. Upgrade Holdfast. Or delete the object, which "
-            "lifts the freezes of all patterns. Its earlier versions stay."
+            "lifts the freezes of all patterns. S3 keeps its earlier versions."
         ) from error
 
 
