@@ -13,8 +13,8 @@ COMMAND = Command()
 @COMMAND.define(
     """\
 Print the backend "http" block of a state. The API's address comes from --address, from
-HOLDFAST_ADDRESS or from the profile. If none of them has the address, the command reads
-it from the team's stack, which needs AWS credentials. For the local AWS, run
+HOLDFAST_ADDRESS or from the profile. Without any of these, the command reads the
+address from the team's stack, which needs AWS credentials. For the local AWS, run
 `set -a; . .local/aws.env; set +a`.
 
 If the configuration has the block of another server, such as GitLab, replace the whole

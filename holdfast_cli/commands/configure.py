@@ -47,10 +47,10 @@ these settings if no option and no variable names them. In a terminal and withou
 options, the command asks for each setting. Settings that you do not name are not
 changed.
 
-The file is the one that HOLDFAST_CONFIG_FILE names, else holdfast/config.toml below
-XDG_CONFIG_HOME, else ~/.config/holdfast/config.toml. The file never has a secret.
-Terraform's credentials are in TF_HTTP_USERNAME and TF_HTTP_PASSWORD. AWS credentials
-are in a profile of AWS, which AWS_PROFILE names.""",
+HOLDFAST_CONFIG_FILE names the file. Without this variable, the file is
+holdfast/config.toml below XDG_CONFIG_HOME, or else ~/.config/holdfast/config.toml. The
+file never has a secret. Terraform's credentials are in TF_HTTP_USERNAME and
+TF_HTTP_PASSWORD. AWS credentials are in a profile of AWS, which AWS_PROFILE names.""",
     """\
   holdfast configure
   holdfast configure --profile staging --team payments --region eu-central-1

@@ -54,11 +54,12 @@ COMMAND = Command()
 
 @COMMAND.define(
     f"""\
-Open the console of the API in a browser, signed in with the credentials that `holdfast
-state` uses. If the environment has no credentials, or if an option says how to sign in,
-the command creates a session for at most {rules.shown(_LONGEST)}, as `holdfast login`
-does. If the environment has a token, or a session that lasts longer, the browser
-receives these credentials themselves, and a page warns you first.
+Open the console of the API in a browser, signed in with the credentials that
+`holdfast state` uses. If the environment has no credentials for this API, or if an
+option says how to sign in, the command creates a session for at most
+{rules.shown(_LONGEST)}, as `holdfast login` does. If the environment has a token, or a
+session that lasts longer, the browser receives these credentials themselves, and a page
+warns you first.
 
 The command writes a page that only you can read, opens it, and removes it after
 {_SECONDS} seconds. When you click its button, the page opens the console, hands the

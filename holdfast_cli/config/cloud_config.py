@@ -102,8 +102,8 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
 def _host_block(address: str) -> str:
     services = [f"    {quote_hcl(name):<10} = {quote_hcl(f'{address}/api/v2/')}" for name in SERVICES]
     lines = [
-        f"{STAND_IN} stands for the API's address, because this block accepts only a",
-        "host name. The following block of the CLI configuration has the address.",
+        f"{STAND_IN} is a placeholder, because this block accepts only the name",
+        "of a host. The following block of the CLI configuration has the address.",
         "`make up` writes it to .local/cloud.tfrc: set TF_CLI_CONFIG_FILE to that file.",
         "",
         f'host "{STAND_IN}" {{',
