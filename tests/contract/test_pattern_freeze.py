@@ -600,7 +600,7 @@ def test_a_freeze_whose_pattern_is_unfrozen_meanwhile_does_not_say_that_it_holds
     of_states(bucket, *STATE_NAMES)
     beside = replace(bucket)
     bucket.proxy.before("PUT", EU.lock_key, lambda: unfrozen(beside))
-    with pytest.raises(RacedWriter, match="lifted meanwhile"):
+    with pytest.raises(RacedWriter, match="lifted while this request"):
         frozen(bucket)
 
 

@@ -95,7 +95,7 @@ def _session(address: str, id_token: str, seconds: str) -> Mapping[str, Any]:
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise SignInError(
             f"The API refuses the ID token: {message}. It has expired, or no trust record has its issuer, "
-            f"audience and claims. It says: {_claims(id_token)}."
+            f"audience and claims. Its claims are: {_claims(id_token)}."
         )
     if status != HTTPStatus.OK:
         raise SignInError(f"{_host(address)} responds with {status}: {message}.")
