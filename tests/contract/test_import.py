@@ -653,8 +653,8 @@ def test_two_states_of_one_lineage_are_told(move: Move) -> None:
 
     assert made.alike == [["a", "copy"]]
     notes = {planned.id: planned.note for planned in made.plan.states}
-    assert "its lineage is that of copy, so one may be a copy of the other" in notes["a"]
-    assert "its lineage is that of a, so" in notes["copy"]
+    assert "it has the same lineage as copy, so one may be a copy of the other" in notes["a"]
+    assert "it has the same lineage as a, so" in notes["copy"]
     assert not any("lineage" in notes[id_] for id_ in ("b", "none", "none too"))
 
 
