@@ -359,7 +359,7 @@ class Team:
             '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
             '1a2b3c4d-1111-4222-8333-444455556666" }',
         ),
-        "The API has a domain name of your own.",
+        "The API uses your domain name.",
         deployed="[Change the address of each client](../start/deploying.md#a-domain-of-your-own).",
         unset="none",
         default=None,
