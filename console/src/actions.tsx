@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { follow, get, list, type Schemas, send } from "./api";
 import { now } from "./clock";
-import { counted, when } from "./format";
+import { counted, exactly } from "./format";
 import { useLoaded } from "./load";
 import { may, useMe } from "./me";
 import { failure, words } from "./problems";
@@ -18,6 +18,7 @@ type OfLock = Shared & { lock: Schemas["Lock"] };
 type Entered = Record<string, string>;
 
 const LOOK = "Run terraform plan to see what its holder has changed.";
+const PLAN = "The infrastructure is not changed: run terraform plan afterwards.";
 const ENDS = {
   1: "in 1 hour",
   8: "in 8 hours",
@@ -79,7 +80,9 @@ function Ask<D>(props: Asking<D>) {
   );
   return (
     <Dialog title={props.title} onClose={props.onClose} busy={busy}>
-      <p role="status">{done}</p>
+      <p role="status">
+        <Told>{done}</Told>
+      </p>
       {done ? (
         close
       ) : (
@@ -100,6 +103,7 @@ function Ask<D>(props: Asking<D>) {
   );
 }
 
+/** A reason that has to be given. It is the last field: what is wrong with it stands below it. */
 const Reason = ({ hint }: { hint: string }) => (
   <Field label="Reason" name="reason" hint={`One line, ${hint}.`} maxLength={200} autofocus />
 );
@@ -107,6 +111,11 @@ const Reason = ({ hint }: { hint: string }) => (
 /** A reason that may be left out. */
 const Why = () => (
   <Field label="Reason (optional)" name="why" hint="One line, which the audit trail shows." maxLength={200} />
+);
+
+/** A sentence with its command as code. */
+const Told = ({ children }: { children: string }) => (
+  <>{children.split(/(terraform plan)/).map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</>
 );
 
 /** Who is meant in a dialog with all that is known of them: the sentence above has their names. */
@@ -144,15 +153,11 @@ export function BreakLock({ lock, ...shared }: OfLock) {
   return (
     <Remove {...shared} {...of} title={`Break the lock of ${name}`} verb="Break the lock" loses>
       <p>
-        This removes the lock of{" "}
-        <b>
-          <Name>{name}</Name>
-        </b>
-        , which is {say.lockWords(lock)}, since <Age at={lock.since} end="." /> A client that still works under it
-        cannot write any more. A lock that a client acquired later is not removed.
+        It was acquired <Age at={lock.since} /> by <By of={lock} />
+        {lock.operation && ` for ${say.inSentence(lock.operation)}`}. Once it is removed, a client that still works
+        under it cannot write any more. A lock that a client acquired later is not removed.
       </p>
       <Identities of={{ "Locked by": lock }} lock={id} />
-      <p>{LOOK}</p>
       <Why />
     </Remove>
   );
@@ -170,11 +175,7 @@ export function Undelete({ marker, ...shared }: Shared & { marker: string }) {
   return (
     <Ask {...shared} title={title} verb="Undelete" make={make} send={undelete} undone="Nothing was brought back.">
       <p>
-        This writes the newest version of{" "}
-        <b>
-          <Name>{name}</Name>
-        </b>{" "}
-        again. Its history is kept. The infrastructure is not changed: run <code>terraform plan</code> afterwards.
+        This writes its newest version again. Its history is kept. <Told>{PLAN}</Told>
       </p>
       <Why />
     </Ask>
@@ -191,12 +192,8 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
   return (
     <Remove {...shared} title={`Unfreeze ${name}`} verb="Unfreeze" route="freeze" query={{ id }} done={done}>
       <p>
-        This lifts the freeze of{" "}
-        <b>
-          <Name>{name}</Name>
-        </b>
-        , by <By of={say.lockedBy(lock)} />, since <Age at={lock.since} end=":" /> <q>{reason}</q>. Then clients may
-        change the state again. Other freezes and locks are not changed.
+        <By of={say.lockedBy(lock)} /> froze it <Age at={lock.since} end=":" /> <q>{reason}</q>. Without this freeze
+        clients may change the state again. Other freezes and locks are not changed.
       </p>
       {pattern && (
         <p>
@@ -218,20 +215,16 @@ export function Freeze(shared: Shared) {
   const make = ({ reason = "", end }: Entered) => ({ reason, until: say.until(end, now()), id: say.commandId() });
   const freeze = async (document: Schemas["Freeze"]) => {
     const { until } = (await send<Schemas["Frozen"]>("PUT", `freeze/${name}`, document)).freeze;
-    return `${name} is frozen until ${until ? when(until) : "an operator unfreezes it"}.`;
+    return `${name} is frozen until ${until ? exactly(until) : "an operator unfreezes it"}.`;
   };
   return (
     <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} undone="It was not frozen.">
       <p>
-        While{" "}
-        <b>
-          <Name>{name}</Name>
-        </b>{" "}
-        is frozen, nobody can change it. Terraform and OpenTofu print the reason at the next plan or apply. A
-        force-unlock does not remove a freeze. You can unfreeze it at any time.
+        While it is frozen, nobody can change the state. Terraform and OpenTofu print the reason at the next plan or
+        apply. A force-unlock does not remove a freeze. You can unfreeze it at any time.
       </p>
-      <Reason hint="for everybody who meets the freeze" />
       <Choice label="It ends" name="end" of={ENDS} value="never" />
+      <Reason hint="for everybody who meets the freeze" />
     </Ask>
   );
 }
@@ -270,8 +263,8 @@ export function FreezePattern(shared: Omit<Shared, "name">) {
         afterwards.
       </p>
       <Field label="Pattern" name="pattern" placeholder="network/*" autofocus />
-      <Field label="Reason" name="reason" maxLength={200} hint="One line, for everybody who meets the freeze." />
       <Choice label="It ends" name="end" of={ENDS} value="never" />
+      <Reason hint="for everybody who meets the freeze" />
     </Ask>
   );
 }
@@ -295,12 +288,8 @@ export function UnfreezePattern({ freeze, ...shared }: Omit<Shared, "name"> & { 
   return (
     <Ask {...shared} name="" title={`Unfreeze ${pattern}`} verb="Unfreeze" make={() => id} send={lift} undone="">
       <p>
-        This lifts the freeze of{" "}
-        <b>
-          <Name>{pattern}</Name>
-        </b>{" "}
-        and of every state that it froze. <By of={by} /> froze it: <q>{reason}</q>. Other freezes and locks are not
-        changed.
+        This lifts the freeze, also of every state that it froze. <By of={by} /> froze it: <q>{reason}</q>. Other
+        freezes and locks are not changed.
       </p>
       <Identities of={{ "Frozen by": by }} />
     </Ask>
@@ -335,17 +324,13 @@ export function Restore({ version, current, ...shared }: Shared & { version: Ver
       seen={seen.version}>
       <p>
         This writes the content of {say.versionWords(version)} by <By of={version} />, written{" "}
-        <Age at={version.time} end="," /> again as a new version of{" "}
-        <b>
-          <Name>{name}</Name>
-        </b>
-        . Now {say.versionWords(seen)} by <By of={seen} /> is current
+        <Age at={version.time} end="," /> again as a new version. Now {say.versionWords(seen)} by <By of={seen} /> is
+        current
         {seen.modified && [", written ", <Age key="age" at={seen.modified} end="." />]}
       </p>
       <Identities of={{ "The earlier one": version, "The current one": seen }} />
       <p>
-        No version is lost: another restore undoes this. The infrastructure is not changed: run{" "}
-        <code>terraform plan</code> afterwards.
+        No version is lost: another restore undoes this. <Told>{PLAN}</Told>
       </p>
       {version.status === "never_acknowledged" && (
         <p class="notice">This version was never acknowledged: its writer was refused.</p>

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { get, type Schemas } from "./api";
-import { useLoaded } from "./load";
+import { type Loaded, useLoaded } from "./load";
 import { may, useMe } from "./me";
 import { type Event, text } from "./trail";
 import { Age, Button, By, For } from "./ui";
@@ -15,11 +15,7 @@ type Deletion = { name: string; at: string | null; marker: string | undefined; u
 export function Deleted({ name, at, marker, undelete, children }: Deletion & { children?: ComponentChildren }) {
   const me = useMe();
   const mayUndelete = may(me, "undelete", name);
-  const found = useLoaded<Event | undefined>(
-    async (signal) => (at && may(me, "read_activity", name) ? deletionOf(name, at, signal) : undefined),
-    [me, at],
-  );
-  const deletion = found.data;
+  const deletion = useDeletion(name, at).data;
   const by = deletion && { principal: text(deletion, "principal") || null, owner: text(deletion, "owner") };
   const reason = deletion && text(deletion, "reason");
   return (
@@ -41,7 +37,15 @@ export function Deleted({ name, at, marker, undelete, children }: Deletion & { c
   );
 }
 
-/** Returns the event of a deletion at a time. */
+/** Loads the event of a deletion at a time, for those who may read it. */
+export function useDeletion(name: string, at: string | null): Loaded<Event | undefined> {
+  const me = useMe();
+  return useLoaded<Event | undefined>(
+    async (signal) => (at && may(me, "read_activity", name) ? deletionOf(name, at, signal) : undefined),
+    [me, at],
+  );
+}
+
 async function deletionOf(name: string, at: string, signal: AbortSignal): Promise<Event | undefined> {
   const [since, until] = [-AROUND, AROUND].map((by) =>
     new Date(Date.parse(at) + by).toISOString().replace(/\.\d+/, ""),

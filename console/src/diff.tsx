@@ -64,8 +64,8 @@ function Difference({ name, from, to }: { name: string; from: string; to: string
     <>
       {(before || after) && (
         <nav class="steps" aria-label="Differences before and after">
-          <span>{before && <StepLink name={name} step={before} words="‹ Previous: " />}</span>
-          <span>{after && <StepLink name={name} step={after} words="Next: " end=" ›" />}</span>
+          {before && <StepLink name={name} step={before} words="‹ Previous: " />}
+          {after && <StepLink name={name} step={after} words="Next: " end=" ›" />}
         </nav>
       )}
       <Shown of={found} what="what differs" show={show} />
@@ -154,9 +154,7 @@ function Changes({ found, values }: { found: Found; values: ReturnType<typeof Sh
         </fieldset>
         {values}
       </div>
-      <div class="unseen">
-        <Status>{picked.length ? `Shown: ${picked.join(", ")}` : say.counts(found.summary)}</Status>
-      </div>
+      <Status>{picked.length > 0 && `Shown: ${picked.join(", ")}`}</Status>
       {groups.length > 0 && (
         <section>
           <h2>Resources</h2>
@@ -172,7 +170,7 @@ function Changes({ found, values }: { found: Found; values: ReturnType<typeof Sh
         <section>
           <h2>Outputs</h2>
           <ul class="plan">
-            {outputs.slice(0, most).map((output) => (
+            {outputs.map((output) => (
               <li key={output.name}>
                 <Sign kind={output.change} />
                 <code>
@@ -183,7 +181,6 @@ function Changes({ found, values }: { found: Found; values: ReturnType<typeof Sh
               </li>
             ))}
           </ul>
-          {outputs.length > most && <Button onClick={() => setMost(most + MOST)}>Show more outputs</Button>}
         </section>
       )}
     </>
@@ -245,9 +242,7 @@ const Values = ({ attributes, values }: { attributes: Attribute[]; values: boole
               <Name>{attribute.path}</Name>
             </code>
           </dt>
-          <dd>
-            {attribute.sensitive ? <Hidden sensitive /> : <Lines before={attribute.before} after={attribute.after} />}
-          </dd>
+          <dd>{attribute.sensitive ? <Hidden sensitive change={attribute.change} /> : <Lines {...attribute} />}</dd>
         </div>
       ))}
     </dl>
@@ -265,7 +260,7 @@ export const Names = ({ attributes }: { attributes: Attribute[] }) => (
         <code>
           <Name>{path}</Name>
         </code>
-        {sensitive && " (sensitive)"}
+        {sensitive && [" ", <Hidden key="hidden" sensitive />]}
       </span>
     ))}
   </span>

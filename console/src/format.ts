@@ -11,28 +11,23 @@ export function ages(iso: string, now: number): string {
   return `${seconds} s`;
 }
 
-/** Returns a number of bytes, as `1.2 MB`. */
+/** Returns a number of bytes as the command prints it, such as `1.2 MB`. */
 export function bytes(count: number): string {
-  if (count < 1000) return `${count} B`;
-  const power = Math.min(4, Math.floor(Math.log10(count) / 3));
-  const value = count / 1000 ** power;
-  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${["", "KB", "MB", "GB", "TB"][power]}`;
+  const power = count < 1000 ? 0 : count < 1e6 ? 1 : count < 1e9 ? 2 : 3;
+  return `${(count / 1000 ** power).toFixed(1).replace(".0", "")} ${["B", "KB", "MB", "GB"][power]}`;
 }
 
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
-const SHORT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-
-/** Returns a time in the reader's zone, to the minute. */
-export const when = (iso: string): string => shown(SHORT, iso);
 
 /** Returns a time in the reader's zone, to the second and with the zone. */
-export const exactly = (iso: string): string => shown(EXACT, iso);
+export function exactly(iso: string): string {
+  const time = Date.parse(iso);
+  return Number.isNaN(time) ? iso : EXACT.format(time);
+}
+
+/** Returns a time as `exactly` does, and as the command prints it. */
+export const everywhere = (iso: string): string => `${exactly(iso)} · ${iso.replace("T", " ").replace("Z", " UTC")}`;
 
 /** Returns a number and what it counts, as `2 states`. */
 export const counted = (count: number, one: string): string =>
   `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
-
-function shown(format: Intl.DateTimeFormat, iso: string): string {
-  const time = Date.parse(iso);
-  return Number.isNaN(time) ? iso : format.format(time);
-}

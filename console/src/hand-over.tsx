@@ -2,7 +2,7 @@
 // a file, whose origin anybody can have; so this one asks whose session it is, the API and the person, before it uses it.
 
 import { useEffect, useState } from "preact/hooks";
-import { when } from "./format";
+import { exactly } from "./format";
 import { type Session, session, signIn } from "./session";
 import { checked, refusal } from "./sign-in";
 import { Button, By } from "./ui";
@@ -81,7 +81,7 @@ function Offer() {
         </strong>
         ?
       </p>
-      {offer.until && <p class="faint">{`It ends on ${when(offer.until)}.`}</p>}
+      {offer.until && <p class="faint">{`It ends on ${exactly(offer.until)}.`}</p>}
       <p>Go on only if you ran holdfast console yourself a moment ago.</p>
       <p class="actions">
         <Button class="main" onClick={() => accept(offer)}>

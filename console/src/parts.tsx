@@ -42,15 +42,17 @@ export function Head({ name, page }: { name: string; page: View | "diff" | "reso
   );
 }
 
-export const Hidden = ({ sensitive }: { sensitive: boolean }) => (
-  <span class="faint">{sensitive ? "(sensitive)" : "(hidden)"}</span>
+/** What stands for a value that is not shown: nobody asked for it, or it is sensitive; and how it differs. */
+export const Hidden = ({ sensitive, change }: { sensitive: boolean; change?: string }) => (
+  <span class="masked">
+    ({sensitive ? "sensitive" : "masked"}
+    {change && `, ${change}`})
+  </span>
 );
 
 type Values = { checked: boolean; onChange: (checked: boolean) => void };
 
-export const ShowValues = (props: Values) => (
-  <Tick label="Show values, except those that the state marks as sensitive" {...props} />
-);
+export const ShowValues = (props: Values) => <Tick label="Show values that are not marked sensitive" {...props} />;
 
 type Asked = { name: string; address: string; version?: string | undefined };
 

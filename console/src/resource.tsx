@@ -10,13 +10,11 @@ import { may, useMe } from "./me";
 import { Head, Hidden, ShowValues } from "./parts";
 import { href } from "./route";
 import { Trace } from "./trace";
-import { Age, Button, By, Copy, Empty, Facts, For, Name, Shown, Status } from "./ui";
+import { Age, By, Copy, Facts, For, Name, Shown, Status } from "./ui";
 import * as say from "./words";
 
 type Found = Schemas["Attributes"];
 type Asked = { name: string; address: string; version?: string | undefined };
-
-const MOST = 300; // attributes that are drawn at once
 
 /** The attributes of a resource, now or in a version. */
 export function ResourcePage(asked: Asked) {
@@ -80,11 +78,9 @@ function Moment({ name, version }: { name: string; version: string }) {
 
 function Listed({ found, values }: { found: Found; values: ComponentChildren }) {
   const [typed, setTyped] = useState("");
-  const [most, setMost] = useState(MOST);
   const all = found.attributes;
   const wanted = typed.toLowerCase().trim();
   const shown = all.filter(({ path }) => path.toLowerCase().includes(wanted));
-  if (!all.length) return <Empty title="The resource has no attributes" />;
   return (
     <>
       <search class="tools">
@@ -104,7 +100,7 @@ function Listed({ found, values }: { found: Found; values: ComponentChildren }) 
         </Status>
       </search>
       <dl class="values attributes">
-        {shown.slice(0, most).map(({ path, value, sensitive }) => (
+        {shown.map(({ path, value, sensitive }) => (
           <div key={path}>
             <dt>
               <code>
@@ -117,10 +113,9 @@ function Listed({ found, values }: { found: Found; values: ComponentChildren }) 
           </div>
         ))}
       </dl>
-      {shown.length > most && <Button onClick={() => setMost(most + MOST)}>Show more attributes</Button>}
       <p class="faint">
-        Values that the state marks as sensitive are always hidden. Marks may be missing, especially in older states:
-        only the schema of the provider knows them all. Attributes that are null are not shown.
+        Values that the state marks as sensitive are never shown. Marks may be missing, especially in older states: only
+        the schema of the provider knows them all. Attributes that are null are not shown.
       </p>
     </>
   );

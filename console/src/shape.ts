@@ -1,8 +1,11 @@
 // Resources by module and type, and the plot of sizes.
 
 import type { Schemas } from "./api";
+import { bytes, counted } from "./format";
 
-const MARGIN = 3; // around the plot
+export const WIDTH = 320; // of the plot
+export const HEIGHT = 64;
+const APART = 8; // at least
 
 type Resource = Schemas["Resource"];
 
@@ -24,19 +27,20 @@ function groups(all: readonly Resource[], key: (resource: Resource) => string): 
   return names.map((name) => [name, all.filter((resource) => key(resource) === name)]);
 }
 
-/** Returns the points of a line over sizes, oldest first; zero is at the bottom, so that heights compare. */
-export function points(sizes: readonly number[], width: number, height: number): [number, number][] {
-  const most = Math.max(...sizes, 1);
-  const step = (width - 2 * MARGIN) / Math.max(1, sizes.length - 1);
-  const high = (size: number) => Math.round(height - MARGIN - (size / most) * (height - 2 * MARGIN));
-  return sizes.map((size, at) => [Math.round(MARGIN + at * step), high(size)]);
+type Sized = { time: string; size: number | null };
+
+/** Returns for each version, oldest first, the place of its bar, by its time but beside the one before, and its height. */
+export function bars(versions: readonly Sized[]): [x: number, height: number][] {
+  const times = versions.map(({ time }) => Date.parse(time));
+  const [first = 0, last = 0] = [times[0], times.at(-1)];
+  const scale = (WIDTH - APART * times.length) / (last - first || 1);
+  const most = Math.max(...versions.map(({ size }) => size ?? 0));
+  return times.map((time, at) => [APART * at + scale * (time - first), (HEIGHT * (versions[at]?.size ?? 0)) / most]);
 }
 
-/** Returns the plot in words, for those who do not see it. */
-export function summary(sizes: readonly number[], bytes: (size: number) => string): string {
-  const [first, last] = [sizes[0], sizes.at(-1)];
-  if (first === undefined || last === undefined) return "There is no version.";
-  if (sizes.length === 1) return `One version of ${bytes(first)}.`;
-  const between = `between ${bytes(Math.min(...sizes))} and ${bytes(Math.max(...sizes))}`;
-  return `${sizes.length} versions: from ${bytes(first)} to ${bytes(last)}, ${between}.`;
+/** Returns how many versions there are and how large, in words. */
+export function summary(versions: readonly Sized[]): string {
+  const sizes = versions.map(({ size }) => size ?? 0);
+  const [least, most] = [Math.min(...sizes), Math.max(...sizes)].map(bytes);
+  return `${counted(sizes.length, "version")} of ${least === most ? "" : "up to "}${most}`;
 }

@@ -5,14 +5,15 @@ import { useRef, useState } from "preact/hooks";
 import { BreakLock, Freeze, Undelete, Unfreeze } from "./actions";
 import { get, raw, type Schemas } from "./api";
 import { apiAddress, backendBlock, outputsBlock } from "./backend";
+import { now } from "./clock";
 import { Deleted } from "./deleted";
-import { bytes, counted, exactly } from "./format";
+import { ages, bytes, counted, exactly } from "./format";
 import { useLoaded, usePages } from "./load";
 import { type Action, may, mayBreak, useMe } from "./me";
 import { Head, Hidden, ResourceLink, ShowValues } from "./parts";
 import { failure, words } from "./problems";
 import { href } from "./route";
-import { grouped, points, summary } from "./shape";
+import { bars, grouped, HEIGHT, summary, WIDTH } from "./shape";
 import { Age, Block, Button, By, Copy, Empty, Facts, For, Name, Shown, Size, Status, Table } from "./ui";
 import * as say from "./words";
 
@@ -242,8 +243,14 @@ function factsOf(state: State): Record<string, ComponentChildren> {
     Status: say.statusWords(state.status),
     Principal: copied(principal, "the principal"),
     "Client says": who && who !== principal && say.claimed(who),
-    Lineage: copied(state.lineage, "the lineage"),
-    Version: copied(state.version, "the version ID"),
+    IDs: (
+      <details>
+        <summary>Lineage and version</summary>
+        <Facts
+          facts={{ Lineage: copied(state.lineage, "the lineage"), Version: copied(state.version, "the version ID") }}
+        />
+      </details>
+    ),
   };
 }
 
@@ -272,23 +279,48 @@ export function ConfigurationPage({ name }: { name: string }) {
   );
 }
 
+/** The sizes of the last versions as bars along their times, from three versions on. Each leads to what it changed. */
 function Sizes({ name }: { name: string }) {
+  const mayRead = may(useMe(), "read", name);
   const history = useLoaded((signal) => get<Schemas["VersionPage"]>(`versions/${name}`, {}, signal), []);
-  const plot = ({ versions }: Schemas["VersionPage"]) => {
-    const sizes = versions.flatMap(({ size }) => size ?? []).reverse();
-    const words = summary(sizes, bytes);
-    const dots = points(sizes, 320, 64);
+  const plot = ({ versions: all }: Schemas["VersionPage"]) => {
+    const versions = all.filter(({ delete_marker }) => !delete_marker).reverse();
+    const places = bars(versions);
+    const notes = versions.map((version) => say.note(version, all));
+    const bar = (version: Schemas["Version"], at: number) => {
+      const { version: to, size, time, status, restored_from } = version;
+      const from = mayRead && versions[at - 1]?.version;
+      const [x, height] = places[at] ?? [0, 0];
+      const facts = [say.versionWords(version), bytes(size ?? 0), `${ages(time, now())} ago`, notes[at]];
+      return (
+        <a key={to} href={href(from ? { page: "diff", name, from, to } : { page: "history", name })}>
+          <title>{`${facts.filter(Boolean).join(", ")}, by ${say.person(version)}`}</title>
+          <path class={`${status} ${restored_from && "restored"}`} d={`M${x + 1} ${HEIGHT}v-${height}h6v${height}z`} />
+          <path d={`M${x} 0h8v${HEIGHT}h-8z`} />
+        </a>
+      );
+    };
+    const [oldest, newest] = [versions[0], versions.at(-1)];
     return (
       <>
-        {dots.length > 2 && (
-          <svg class="plot" viewBox="0 0 320 64" role="img" aria-label={words}>
-            <polyline points={dots.join(" ")} />
-            {dots.map(([x, y]) => (
-              <circle key={x} cx={x} cy={y} r="2.5" />
-            ))}
-          </svg>
+        <small>
+          {summary(versions)}
+          {notes.some(Boolean) && " · hollow: restored · dashed: refused"}
+        </small>
+        {oldest && newest && versions.length > 2 && (
+          <>
+            <svg class="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`}>
+              <title>Sizes</title>
+              {versions.map(bar)}
+            </svg>
+            <p class="step">
+              <Age at={oldest.time} />
+              <span>
+                current: <Age at={newest.time} />
+              </span>
+            </p>
+          </>
         )}
-        <small>{words}</small>
       </>
     );
   };
@@ -335,14 +367,11 @@ function Resources({ name, total }: { name: string; total: State["resources"] })
   const pages = usePages<Schemas["ResourcePage"]>((cursor, signal) => get(`resources/${name}`, { cursor }, signal));
   const tree = (read: Schemas["ResourcePage"][]) => {
     const all = read.flatMap(({ resources }) => resources);
-    const managed = all.filter(({ mode }) => mode === "managed").length;
-    const kinds = { resource: managed, "data source": all.length - managed };
-    const counts = Object.entries(kinds).flatMap(([kind, many]) => (many ? counted(many, kind) : []));
-    const words = counts.join(" · ") || "No resources";
-    const whole = total && `${all.length.toLocaleString("en")} of ${(total.managed + total.data).toLocaleString("en")}`;
+    const many = total && total.managed + total.data;
+    const more = `${all.length.toLocaleString("en")} ${many ? `of ${many.toLocaleString("en")}` : "so far"}`;
     return (
       <>
-        <Status>{pages.hasMore ? (whole ?? `${words} so far`) : words}</Status>
+        <Status>{pages.hasMore ? more : !all.length && "No resources"}</Status>
         {grouped(all).map(({ module, count, types }) => (
           <Branch key={module} name={module || "Root module"} notes={[count]} open={!module}>
             {types.map(({ type, providers, resources }) => (

@@ -4,7 +4,7 @@ import type { ComponentChildren, ComponentProps } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "./api";
 import { now } from "./clock";
-import { ages, bytes, exactly } from "./format";
+import { ages, bytes, everywhere } from "./format";
 import type { Loaded } from "./load";
 import { type Action, may, rolesFor, useMe } from "./me";
 import { nearest, words } from "./problems";
@@ -114,7 +114,7 @@ export const Name = ({ children }: { children: string }) => (
  */
 export function Age({ at, inTable, end }: { at: string; inTable?: boolean; end?: string }) {
   const [isExact, setExact] = useState(false);
-  const [exact, age] = [exactly(at), `${ages(at, now())} ago`];
+  const [exact, age] = [everywhere(at), `${ages(at, now())} ago`];
   const button = (
     <Button
       class={isExact ? "age exact" : "age"}

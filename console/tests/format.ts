@@ -2,7 +2,7 @@ import { deepEqual, equal } from "node:assert/strict";
 import test from "node:test";
 import { ApiError } from "../src/api";
 import { isOver, note, now } from "../src/clock";
-import { ages, bytes, counted, exactly, when } from "../src/format";
+import { ages, bytes, counted, exactly } from "../src/format";
 import { failure, nearest, words } from "../src/problems";
 
 const NOON = Date.parse("2026-11-23T12:00:00Z");
@@ -13,19 +13,20 @@ test("An age has one unit, and a time to come is now", () => {
   equal(ages("2025-11-23T12:00:00Z", NOON), "365 d");
 });
 
-test("A size has at most three digits", () => {
-  deepEqual([0, 999, 1000, 9_960, 123_456, 2e6, 3e15].map(bytes), [
+test("A size is told as the command prints it", () => {
+  deepEqual([0, 999, 1000, 9_960, 123_456, 4_200_000, 5e6, 3e12].map(bytes), [
     "0 B",
     "999 B",
-    "1.0 KB",
-    "10.0 KB",
-    "123 KB",
-    "2.0 MB",
-    "3000 TB",
+    "1 KB",
+    "10 KB",
+    "123.5 KB",
+    "4.2 MB",
+    "5 MB",
+    "3000 GB",
   ]);
 });
 
-test("What is no time is shown as it is", () => equal(when("soon"), "soon"));
+test("What is no time is shown as it is", () => equal(exactly("soon"), "soon"));
 
 test("A number agrees with what it counts", () => {
   deepEqual([counted(1, "state"), counted(5000, "state")], ["1 state", "5,000 states"]);

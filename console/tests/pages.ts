@@ -1,7 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import test from "node:test";
 import type { Schemas } from "../src/api";
-import { grouped, points, summary } from "../src/shape";
+import { bars, grouped, HEIGHT, summary, WIDTH } from "../src/shape";
 import * as say from "../src/words";
 
 const LOCK: Schemas["Lock"] = {
@@ -151,15 +151,30 @@ test("A command ID is 32 hexadecimal digits, each time others", () => {
   equal(ids.every((id) => /^[0-9a-f]{32}$/.test(id)) && ids[0] !== ids[1], true);
 });
 
-test("A plot begins at zero, and says in words what it shows", () => {
-  deepEqual(points([0, 50, 100], 106, 56), [
-    [3, 53],
-    [53, 28],
-    [103, 3],
+const version = (seconds: number, size: number) => ({ time: new Date(seconds * 1000).toISOString(), size });
+
+test("A bar is where its time is, beside the one before it and within the plot, and its height begins at zero", () => {
+  const shown = (...versions: { time: string; size: number }[]) => bars(versions);
+  deepEqual(shown(version(0, 50), version(50, 25), version(100, 100)), [
+    [0, HEIGHT / 2],
+    [(WIDTH - 8) / 2, HEIGHT / 4],
+    [WIDTH - 8, HEIGHT],
   ]);
-  deepEqual(points([0], 106, 56), [[3, 53]]);
-  equal(summary([1, 9, 4], String), "3 versions: from 1 to 4, between 1 and 9.");
-  equal(summary([], String), "There is no version.");
+  deepEqual(
+    shown(version(0, 1), version(0, 1), version(100, 1)).map(([x]) => x),
+    [0, 8, WIDTH - 8],
+  );
+  deepEqual(
+    shown(version(7, 1), version(7, 1)).map(([x]) => x),
+    [0, 8],
+  );
+});
+
+test("The sizes of the versions are told without saying one twice", () => {
+  const told = (...sizes: number[]) => summary(sizes.map((size) => version(0, size)));
+  equal(told(1_000, 9_000, 4_000), "3 versions of up to 9 KB");
+  equal(told(2_101, 2_102, 2_103), "3 versions of 2.1 KB");
+  equal(told(900), "1 version of 900 B");
 });
 
 test("Resources are grouped by module and type, the root module first and data sources last", () => {

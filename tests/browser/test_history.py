@@ -87,6 +87,7 @@ def test_a_deleted_and_a_restored_version_stand_in_the_history(
     console = new_console("maintainer", f"#/states/{written}/-/history")
     rows = console.page.locator("tbody tr")
     expect(rows.nth(0)).to_contain_text("deleted")
+    expect(rows.nth(0)).to_contain_text("not in the audit trail")
     expect(rows.nth(0).get_by_role("link")).to_have_count(0)
     expect(rows.nth(1)).to_contain_text("restored from serial 4: wrong subnets")
     expect(rows.nth(1).get_by_role("img")).to_be_visible()
@@ -166,6 +167,14 @@ def test_an_auditor_sees_the_history_and_is_told_which_role_compares(
 
 # --- what differs ---------------------------------------------------------------------------------
 
+MASKED = """main => [...main.querySelectorAll("*")]
+  .filter(part => !part.children.length && /^\\((masked|sensitive)/.test(part.textContent))
+  .map(part => ["fontFamily", "fontSize", "color"].map(look => getComputedStyle(part)[look]).join())"""
+"""How the words look that a value has while it is not shown."""
+UNDERLINED = """main => [...main.querySelectorAll(":is(table, ul, nav) a")]
+  .filter(link => getComputedStyle(link).textDecorationLine !== "none").map(link => link.textContent)"""
+"""The links of tables, lists and navigation that are underlined."""
+
 
 def test_a_difference_reads_like_a_plan(written: str, new_console: NewConsole) -> None:
     console = new_console("reader")
@@ -179,7 +188,7 @@ def test_a_difference_reads_like_a_plan(written: str, new_console: NewConsole) -
         "engine_version, instance_class, password (sensitive)",
         '~ changed aws_cloudwatch_metric_alarm.queue["audit"] … ["refunds"] 4 alike threshold',
         f"{MINUS} removed aws_route53_record.legacy",
-        "+ added zone (hidden)",
+        "+ added zone (masked)",
     ):
         assert line in told, line
     assert "db.r6g.large" not in console.page.content()
@@ -199,8 +208,37 @@ def test_values_are_shown_when_asked_for_and_json_as_json(written: str, new_cons
     policy = console.page.get_by_role("listitem").filter(has_text=POLICY)
     expect(policy.locator("ins")).to_have_text(['+          "s3:GetObjectVersion",'])
     expect(policy.locator("del")).to_have_count(0)
-    console.shows("(sensitive)")
+    console.shows("(sensitive, changed)")
     assert SECRET not in console.page.content()
+
+
+def test_what_is_masked_and_what_is_sensitive_looks_the_same_on_every_page(
+    written: str, new_console: NewConsole
+) -> None:
+    console = new_console("reader", f"#/states/{written}")
+    console.shows("(masked)", "(sensitive)")
+    looks = {*console.page.locator("main").evaluate(MASKED)}
+    console.open(f"#/states/{written}/-/resource/{DATABASE}")
+    console.shows("(masked)", "(sensitive)")
+    looks |= {*console.page.locator("main").evaluate(MASKED)}
+    difference(console, written)
+    console.shows("(masked)", "(sensitive)")
+    looks |= {*console.page.locator("main").evaluate(MASKED)}
+    assert len(looks) == 1, looks
+
+
+def test_only_a_link_in_a_text_is_underlined(written: str, new_console: NewConsole) -> None:
+    console = new_console("reader")
+    underlined = {}
+    for place, shown in (
+        (f"#/states/{written}", "aws_instance.bastion"),
+        (f"#/states/{written}/-/history", "What changed"),
+    ):
+        console.visit(place, [], shown)
+        underlined[place] = console.page.locator("main").evaluate(UNDERLINED)
+    difference(console, written, serial=5)
+    underlined["diff"] = console.page.locator("main").evaluate(UNDERLINED)
+    assert {place: links for place, links in underlined.items() if links} == {}
 
 
 def test_chips_filter_by_kind(written: str, new_console: NewConsole) -> None:
@@ -212,6 +250,7 @@ def test_chips_filter_by_kind(written: str, new_console: NewConsole) -> None:
     expect(moved).to_have_attribute("aria-pressed", "false")
     moved.click()
     expect(moved).to_have_attribute("aria-pressed", "true")
+    console.shows("Shown: moved")
     expect(entries).to_have_count(1)
     expect(entries).to_contain_text("aws_s3_bucket.documents")
     outputs.click()
@@ -226,6 +265,9 @@ def test_a_difference_leads_to_those_before_and_after_it(written: str, new_conso
     difference(console, written, serial=5)
     sides = console.page.locator(".sides")
     around = console.page.get_by_role("navigation", name="Differences").get_by_role("link")
+    console.page.set_viewport_size({"width": 1440, "height": 900})
+    boxes = [box for link in around.all() if (box := link.bounding_box())]
+    assert boxes[1]["x"] - boxes[0]["x"] - boxes[0]["width"] < 50, "they are beside each other"
     around.filter(has_text="Next: serial 5 → serial 9").click()
     expect(sides).to_contain_text("serial 9 current")
     expect(around).to_have_count(1)

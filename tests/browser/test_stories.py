@@ -2,10 +2,13 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
+import pytest
 from playwright.sync_api import Request, Route, expect
 
-from holdfast import names
+from holdfast import names, timestamp
 from holdfast.access import Grant, Role
 from holdfast_cli.config import backend_config
 from tests.browser.conftest import LATER, MAIN, Console, NewConsole, new_token
@@ -161,6 +164,31 @@ def test_an_age_becomes_the_exact_time_on_a_tap(new_console: NewConsole) -> None
     expect(age).to_have_text(re.compile("ago$"))
 
 
+@pytest.mark.parametrize(
+    ("zone", "shown"),
+    [
+        ("America/New_York", "28 Nov 2026, 18:30:56 GMT-5 · 2026-11-28 23:30:56 UTC"),
+        ("Asia/Tokyo", "29 Nov 2026, 08:30:56 GMT+9 · 2026-11-28 23:30:56 UTC"),
+    ],
+)
+def test_an_exact_time_is_also_the_one_that_the_command_prints(
+    new_console: NewConsole, zone: str, shown: str
+) -> None:
+    console = new_console("reader", timezone_id=zone)
+    console.page.route(
+        "**/manage/v1/states/network/prod",
+        lambda route: route.fulfill(json=route.fetch().json() | {"modified": "2026-11-28T23:30:56Z"}),
+    )
+    console.open("#/states/network/prod")
+    age = console.page.locator(".summary").get_by_role("button", name="ago,")
+    expect(age).to_have_attribute("title", shown)
+    console.page.set_viewport_size({"width": 360, "height": 800})
+    age.click()
+    expect(age).to_have_text(shown)
+    assert console.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    console.page.unroute_all(behavior="wait")  # the page goes on asking
+
+
 def test_a_maintainer_freezes_a_pattern_and_lifts_it(
     strict: Team, state: str, new_console: NewConsole
 ) -> None:
@@ -211,7 +239,7 @@ def test_a_state_shows_what_it_holds_and_no_sensitive_value(new_console: NewCons
     console.link("network/prod").click()
     console.shows('terraform_data.subnet["a"]', "cidr", "Ada", "token:")
     expect(console.page.locator(".summary")).not_to_contain_text("token:")
-    console.shows("versions: from")
+    console.shows("2 versions of")
     assert "10.1.0.0/16" not in console.page.content()
 
     console.page.get_by_label("Show values").check()
@@ -225,18 +253,77 @@ def test_a_state_shows_what_it_holds_and_no_sensitive_value(new_console: NewCons
     assert "never-on-a-page" not in console.page.content()
 
 
+LOOK = "bar => ['fill', 'strokeDasharray'].map(part => getComputedStyle(bar)[part]).join()"
+
+
 def test_a_plot_of_sizes_has_three_versions_or_more(
     strict: Team, state: str, new_console: NewConsole
 ) -> None:
     strict.write(state, documents.state(1))
     console = new_console("reader", f"#/states/{state}")
-    console.shows("One version of")
+    console.shows("1 version of")
     expect(console.page.locator(".plot")).to_have_count(0)
     strict.write(state, documents.state(2), documents.state(3))
     console.link("History").click()
     console.link("Now").click()
-    console.shows("3 versions: from")
-    expect(console.page.locator(".plot")).to_be_visible()
+    console.shows(re.compile("^3 versions of [^u]* B$"))
+    expect(console.page.locator(".plot a")).to_have_count(3)
+
+
+def test_the_plot_shows_when_versions_were_written_and_leads_to_what_each_changed(
+    strict: Team, state: str, new_console: NewConsole
+) -> None:
+    strict.write(state, *(documents.state(serial, content="x" * 400 * serial) for serial in range(1, 6)))
+    hours = {1: 100, 2: 99, 3: 98, 4: 50, 5: 0}
+
+    def aged(route: Route) -> None:
+        page = route.fetch().json()
+        for version in page["versions"]:
+            version["time"] = timestamp.write(datetime.now(UTC) - timedelta(hours=hours[version["serial"]]))
+        page["versions"][1]["restored_from"] = page["versions"][3]["version"]
+        page["versions"][2]["status"] = "never_acknowledged"
+        route.fulfill(json=page)
+
+    console = new_console("reader", viewport={"width": 390, "height": 800})
+    console.page.route("**/manage/v1/versions/**", aged)
+    console.open(f"#/states/{state}")
+    plot = console.page.locator(".plot")
+    part = console.page.locator("section", has=plot)
+    expect(part).to_contain_text(
+        re.compile(r"5 versions of up to [\d.]+ KB · hollow: restored · dashed: refused")
+    )
+    expect(part).to_contain_text(re.compile(r"4 d ago.*current: \d+ s ago$"))
+    bars = plot.locator("a path:first-of-type")
+    boxes = [box for bar in bars.all() if (box := bar.bounding_box())]
+    left = [box["x"] for box in boxes]
+    assert len(left) == 5
+    assert all(one["x"] + one["width"] <= other["x"] for one, other in pairwise(boxes)), "each is seen"
+    assert 0.4 < (left[3] - left[0]) / (left[4] - left[0]) < 0.6, "half of the time is half of the way"
+    heights = [box["height"] for box in boxes]
+    assert heights == sorted(heights)
+    assert heights[0] < heights[4] / 2, "the heights begin at zero"
+    looks = [bar.evaluate(LOOK) for bar in bars.all()]
+    assert looks[0] == looks[1] == looks[4]
+    assert len({*looks}) == 3, "a restored and a refused version have looks of their own"
+    link = plot.get_by_role("link", name="serial 4")
+    expect(link).to_have_accessible_name(
+        re.compile(r"^serial 4, [\d.]+ KB, 2 d ago, restored from serial 2, by .+$")
+    )
+    link.click()
+    console.page.wait_for_url("**/-/diff/**")
+    expect(console.page.locator(".sides")).to_contain_text(re.compile("serial 3.*serial 4"))
+    console.page.unroute_all(behavior="wait")
+
+
+def test_the_ids_of_a_state_are_folded(new_console: NewConsole) -> None:
+    console = new_console("reader", "#/states/network/prod")
+    lineage, version = console.button("Copy the lineage"), console.button("Copy the version ID")
+    folded = console.page.locator("summary", has_text="Lineage and version")
+    expect(folded).to_be_visible()
+    expect(lineage).to_be_hidden()
+    folded.click()
+    expect(lineage).to_be_visible()
+    expect(version).to_be_visible()
 
 
 def test_resources_that_are_not_shown_yet_count(new_console: NewConsole) -> None:
@@ -284,7 +371,7 @@ def test_a_maintainer_breaks_the_lock_that_the_page_shows_and_the_second_one_is_
     first, second = new_console("maintainer", "#/locks"), new_console("maintainer", f"#/states/{state}")
     second.button("Break the lock …").click()
     first.button(f"Break {state}").click()
-    expect(first.dialog).to_contain_text("ada@laptop")
+    expect(first.dialog).to_contain_text(re.compile(r'It was acquired \d+ \w+ ago by "ada@laptop" for'))
     expect(first.dialog.locator("p:not(:has(small))").filter(has_text="token:")).to_have_count(0)
     assert strict.lock(state)
 
@@ -293,6 +380,7 @@ def test_a_maintainer_breaks_the_lock_that_the_page_shows_and_the_second_one_is_
         first.dialog.get_by_role("button", name="Break the lock").click()
     assert "&reason=killed+runner" in sent.value.url
     expect(first.dialog).to_contain_text(f"The lock of {state} was removed.")
+    expect(first.dialog.locator("code")).to_have_text("terraform plan")
     assert strict.lock(state) is None
     second.dialog.get_by_role("button", name="Break the lock").click()
     expect(second.dialog).to_contain_text("It was already removed")
@@ -305,7 +393,10 @@ def test_a_maintainer_freezes_and_unfreezes_and_terraform_prints_the_reason(
     console = new_console("maintainer", f"#/states/{state}")
     console.button("Freeze …").click()
     console.dialog.get_by_role("button", name="Freeze").click()
-    expect(console.dialog.get_by_role("alert")).to_contain_text("Give a reason")
+    wrong = console.dialog.get_by_role("alert")
+    expect(wrong).to_contain_text("Give a reason")
+    fields = console.dialog.locator("input, select, [role='alert']")
+    assert [field.get_attribute("name") for field in fields.all()][-2:] == ["reason", None], "it is below"
     assert strict.lock(state) is None
 
     console.dialog.get_by_label("Reason").fill("the auditors look")
