@@ -3,11 +3,11 @@
 import { useState } from "preact/hooks";
 import { get, type Schemas } from "./api";
 import { now } from "./clock";
-import { counted } from "./format";
+import { counted, moment } from "./format";
 import { usePages, useQuery } from "./load";
 import { Head } from "./parts";
 import type { Query } from "./route";
-import { type Event, eventWords, fields, isPattern, people, selected, text, told } from "./trail";
+import { type Event, eventWords, fields, isPattern, people, type Row, rows, selected, text, told } from "./trail";
 import {
   Age,
   Button,
@@ -57,7 +57,7 @@ type Asked = { state: string; principal: string; kind: string; hours: string };
 
 function Events(asked: Asked) {
   const trail = usePages<{ events: Event[]; next: string | null }>(async (cursor, signal, show) => {
-    const since = new Date(now() - (Number(asked.hours) || 24) * 3_600_000).toISOString().replace(/\.\d+/, "");
+    const since = moment(now() - (Number(asked.hours) || 24) * 3_600_000);
     const found: Event[] = [];
     let next = cursor;
     for (let pages = 0; pages < MOST && found.length < ENOUGH && (next || !pages); pages++) {
@@ -76,18 +76,18 @@ function Events(asked: Asked) {
     return (
       <>
         <Status>{counted(events.length, "event") + (trail.loading ? " so far …" : "")}</Status>
-        <Table<Event>
-          rows={events}
-          name={(event) => text(event, "id")}
+        <Table<Row>
+          rows={rows(events)}
+          name={({ event }) => text(event, "id")}
           columns={{
-            Time: (event) => <Age at={text(event, "time")} />,
-            Event: (event) => <span class="whole">{eventWords(text(event, "event"))}</span>,
-            Who: (event) => <By of={who(event)} />,
+            Time: ({ event }) => <Age at={text(event, "time")} />,
+            Event: ({ event }) => <span class="whole">{eventWords(text(event, "event"))}</span>,
+            Who: ({ event }) => <By of={who(event)} />,
             ...(!asked.state && {
-              State: ({ state }: Event) =>
+              State: ({ event: { state } }: Row) =>
                 typeof state === "string" && (isPattern(state) ? <Name>{state}</Name> : <StateLink name={state} />),
             }),
-            Details: (event) => <Details event={event} events={all} />,
+            Details: (row) => <Details {...row} events={all} />,
           }}
         />
       </>
@@ -96,12 +96,17 @@ function Events(asked: Asked) {
   return <Shown of={trail} what="events" show={table} />;
 }
 
-/** What happened in words; opened also the fields of the event, with its IDs. */
-function Details({ event, events }: { event: Event; events: Event[] }) {
-  const words = told(event, events);
+/** What happened in words; opened also the fields of the event, with its IDs, and the states of a pattern's freeze. */
+function Details({ event, states, events }: Row & { events: Event[] }) {
+  const words = told(event, events, states.length);
   return (
     <details>
-      <summary>{words ? <Name>{words}</Name> : <span class="unseen">details</span>}</summary>
+      <summary>{words ? <Name>{words}</Name> : <span class="faint">details</span>}</summary>
+      {states.map((name) => (
+        <div key={name}>
+          <StateLink name={name} />
+        </div>
+      ))}
       <Facts facts={Object.fromEntries(fields(event))} />
     </details>
   );

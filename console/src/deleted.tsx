@@ -2,54 +2,69 @@
 
 import type { ComponentChildren } from "preact";
 import { get, type Schemas } from "./api";
+import { moment } from "./format";
 import { type Loaded, useLoaded } from "./load";
 import { may, useMe } from "./me";
-import { type Event, text } from "./trail";
+import { text } from "./trail";
 import { Age, Button, By, For } from "./ui";
+import type { By as Who } from "./words";
 
 const AROUND = 300_000; // milliseconds by which the clocks of S3 and of the audit trail may differ
 
-type Deletion = { name: string; at: string | null; marker: string | undefined; undelete: (marker: string) => void };
+type Asked = { name: string; at: string | null; marker: string | undefined; undelete: (marker: string) => void };
+/** Who did it, and why. */
+export type Deletion = Who & { reason?: string };
 
 /** When a state was deleted, who did it and why, and what brings it back; `children` lead on from there. */
-export function Deleted({ name, at, marker, undelete, children }: Deletion & { children?: ComponentChildren }) {
+export function Deleted({ name, at, marker, undelete, children }: Asked & { children?: ComponentChildren }) {
   const me = useMe();
-  const mayUndelete = may(me, "undelete", name);
+  const mayAsk = may(me, "read_activity", name);
   const deletion = useDeletion(name, at).data;
-  const by = deletion && { principal: text(deletion, "principal") || null, owner: text(deletion, "owner") };
-  const reason = deletion && text(deletion, "reason");
   return (
     <div class="empty">
       <strong>This state is deleted</strong>
-      <p>
+      <p class={mayAsk ? "told" : undefined}>
         Deleted {at && <Age at={at} />}
-        {by && [" by ", <By key="by" of={by} />]}
-        {reason && `: ${reason}`}
+        {deletion && [" by ", <Deleter key="by" of={deletion} />]}
       </p>
       {children && <p>{children}</p>}
-      {marker && mayUndelete && <Button onClick={() => undelete(marker)}>Undelete …</Button>}
-      {me && !mayUndelete && (
-        <For action="undelete" name={name} what="To bring it back">
-          {null}
-        </For>
-      )}
+      <For action="undelete" name={name} what="To bring it back">
+        <Button disabled={!marker} onClick={() => marker && undelete(marker)}>
+          Undelete …
+        </Button>
+      </For>
     </div>
   );
 }
 
-/** Loads the event of a deletion at a time, for those who may read it. */
-export function useDeletion(name: string, at: string | null): Loaded<Event | undefined> {
+/** Loads who deleted a state at a time, and why, for those who may read it. */
+export function useDeletion(name: string, at: string | null): Loaded<Deletion | null> {
   const me = useMe();
-  return useLoaded<Event | undefined>(
-    async (signal) => (at && may(me, "read_activity", name) ? deletionOf(name, at, signal) : undefined),
+  return useLoaded(
+    async (signal) => (at && may(me, "read_activity", name) ? deletionOf(name, at, signal) : null),
     [me, at],
   );
 }
 
-async function deletionOf(name: string, at: string, signal: AbortSignal): Promise<Event | undefined> {
-  const [since, until] = [-AROUND, AROUND].map((by) =>
-    new Date(Date.parse(at) + by).toISOString().replace(/\.\d+/, ""),
-  );
+/** Who deleted a state, and why. */
+export const Deleter = ({ of }: { of: Deletion }) => (
+  <>
+    <By of={of} />
+    {of.reason && `: ${of.reason}`}
+  </>
+);
+
+/** Returns who deleted a state at a time, and why; null if the audit trail does not tell. */
+export async function deletionOf(name: string, at: string, signal: AbortSignal): Promise<Deletion | null> {
+  const [since, until] = [-AROUND, AROUND].map((by) => moment(Date.parse(at) + by));
   const { events } = await get<Schemas["Activity"]>("activity", { state: name, since, until }, signal);
-  return events.find((event) => text(event, "event") === "state.deleted");
+  const event = events.find((event) => text(event, "event") === "state.deleted");
+  return (
+    (event && {
+      principal: text(event, "principal") || null,
+      owner: text(event, "owner"),
+      reason: text(event, "reason"),
+    }) ??
+    null
+  );
 }

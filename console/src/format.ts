@@ -28,6 +28,9 @@ export function exactly(iso: string): string {
 /** Returns a time as `exactly` does, and as the command prints it. */
 export const everywhere = (iso: string): string => `${exactly(iso)} · ${iso.replace("T", " ").replace("Z", " UTC")}`;
 
+/** Returns a time in milliseconds since 1970 in the API's form, to the second. */
+export const moment = (time: number): string => new Date(time).toISOString().replace(/[.].*Z/, "Z");
+
 /** Returns a number and what it counts, as `2 states`. */
 export const counted = (count: number, one: string): string =>
   `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;

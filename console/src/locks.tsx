@@ -8,21 +8,24 @@ import { ages, counted, exactly } from "./format";
 import { useLoaded } from "./load";
 import { may, mayBreak, rolesFor, useMe } from "./me";
 import { Age, Button, By, Empty, Name, Shown, StateLink, Status, Table } from "./ui";
-import { identity, lockedBy, lockWords, operationWords, person } from "./words";
+import { identity, lockedBy, lockWords, operationWords, person, type By as Who } from "./words";
 
 type Listed = Schemas["ListedLock"];
 type Pattern = Schemas["PatternFreeze"];
+type Freeze = Pick<Pattern, "id" | "reason" | "until" | "since"> & { by: Who };
+/** The freeze of a state, by its lock, or of a pattern. */
+type Frozen = Freeze & { name: string; ended?: boolean; lock?: Listed; pattern?: Pattern };
 
 /** Whether a state is locked or frozen, and since when. */
 export function LockBadge({ lock }: { lock: Schemas["Lock"] }) {
-  const { freeze, since } = lock;
-  const told = freeze
-    ? `${freeze.reason} (${identity(lockedBy(lock))}, since ${exactly(freeze.since)})`
-    : `${lockWords(lock, identity)}, since ${exactly(since)}`;
-  const text = freeze ? `frozen ${ages(freeze.since, now())}` : `locked ${ages(since, now())}`;
+  const { freeze } = lock;
+  const { since } = freeze ?? lock;
+  const text = `${freeze ? "frozen" : "locked"} ${ages(since, now())}`;
   const by = person(lockedBy(lock));
   return (
-    <span class={freeze ? "badge frozen" : "badge locked"} title={told}>
+    <span
+      class={freeze ? "badge frozen" : "badge locked"}
+      title={`${lockWords(lock, identity)}, since ${exactly(since)}`}>
       {`${freeze?.ended ? "freeze ended" : text} · ${by}`}
     </span>
   );
@@ -43,8 +46,8 @@ export function LocksPage() {
     },
   };
   const Asked = asked?.freeze ? Unfreeze : BreakLock;
-  const act = (verb: string, lock: Listed) => (
-    <Button aria-label={`${verb} ${lock.name}`} onClick={() => setAsked(lock)}>
+  const act = (verb: string, name: string, onClick: () => void) => (
+    <Button aria-label={`${verb} ${name}`} onClick={onClick}>
       {`${verb} …`}
     </Button>
   );
@@ -52,8 +55,19 @@ export function LocksPage() {
   const lists = ([all, patterns]: Awaited<ReturnType<typeof load>>) => {
     const oldest = all.toSorted((a, b) => (a.since < b.since ? -1 : 1));
     const held = oldest.filter(({ freeze }) => !freeze);
-    const states = oldest.flatMap((lock) => (lock.freeze ? { ...lock.freeze, owner: null, lock } : []));
-    const frozen = [...states, ...patterns.map((one) => ({ ...one, lock: undefined, ended: false, one }))];
+    const states = oldest.flatMap((lock) =>
+      lock.freeze ? { ...lock.freeze, by: lockedBy(lock), name: lock.name, lock } : [],
+    );
+    const frozen: Frozen[] = [
+      ...states,
+      ...patterns.map((pattern) => ({
+        ...pattern,
+        by: { principal: pattern.by, owner: pattern.owner },
+        name: pattern.pattern,
+        pattern,
+      })),
+    ];
+    const mayLift = ({ name, pattern }: Frozen) => (pattern ? pattern.liftable : may(me, "freeze", name));
     return (
       <>
         <Status>{`${counted(held.length, "lock")}, ${counted(frozen.length, "freeze")}`}</Status>
@@ -73,7 +87,7 @@ export function LocksPage() {
                   </small>
                 ),
               ],
-              "": (lock) => mayBreak(me, lock.name, lock) && act("Break", lock),
+              "": (lock) => mayBreak(me, lock.name, lock) && act("Break", lock.name, () => setAsked(lock)),
             }}
           />
         ) : (
@@ -86,34 +100,34 @@ export function LocksPage() {
         {frozen.length > 0 && (
           <Table
             rows={frozen}
-            name={({ id, lock }) => id + lock?.name}
+            name={({ id, name }) => id + name}
             columns={{
               "State or pattern": (one) =>
                 one.lock ? (
                   State(one.lock)
                 ) : (
                   <code>
-                    <Name>{one.pattern}</Name>
+                    <Name>{one.name}</Name>
                   </code>
                 ),
               Since: ({ since }) => since && <Age at={since} />,
-              By: ({ by, owner, lock }) => <By of={lock ? lockedBy(lock) : { principal: by, owner }} />,
-              Until: ({ until, ended }) =>
-                (ended ? "ended " : "") + (until ? exactly(until) : "an operator unfreezes it"),
+              By: ({ by }) => <By of={by} />,
+              ...(frozen.some(({ until }) => until) && {
+                Until: ({ until, ended }: Frozen) => until && (ended ? "ended " : "") + exactly(until),
+              }),
               Reason: ({ reason }) => <Name>{reason}</Name>,
-              "": (frozen) => {
-                if (frozen.lock) return may(me, "freeze", frozen.lock.name) && act("Unfreeze", frozen.lock);
-                if (frozen.liftable)
-                  return (
-                    <Button aria-label={`Unfreeze ${frozen.pattern}`} onClick={() => setPattern(frozen.one)}>
-                      Unfreeze …
-                    </Button>
-                  );
-                return me && <small>{`Needs the role ${rolesFor(me, "freeze")} for ${frozen.pattern}`}</small>;
-              },
+              "": (one) =>
+                mayLift(one) &&
+                act("Unfreeze", one.name, () => (one.pattern ? setPattern(one.pattern) : setAsked(one.lock))),
             }}
           />
         )}
+        <p class="faint">
+          {frozen.some(({ until }) => !until) && "A freeze without an end lasts until an operator unfreezes it. "}
+          {me &&
+            !frozen.every(mayLift) &&
+            `To unfreeze needs the role ${rolesFor(me, "freeze")} for the state or the whole pattern.`}
+        </p>
       </>
     );
   };

@@ -4,6 +4,7 @@ import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, list, type Schemas } from "./api";
 import { now } from "./clock";
+import { Deleter, type Deletion, deletionOf } from "./deleted";
 import { lookFor } from "./find";
 import { counted } from "./format";
 import { type Kept, type Load, useLoaded, useQuery } from "./load";
@@ -13,13 +14,13 @@ import { failure } from "./problems";
 import type { Query } from "./route";
 import { groupOf, inGroups, inView, matching, NEEDS, ordered, orderOf, places, type Row, type State } from "./rows";
 import { onSession } from "./session";
-import { Age, Button, By, Empty, Shown, Size, StateLink, Status } from "./ui";
+import { Age, Button, Empty, Shown, Size, StateLink, Status } from "./ui";
 
 const EVERY = 10; // seconds between two readings of the list
 const MARGIN = 12; // rows that are drawn above and below the view
 const AT_ONCE = 2; // requests for those who wrote the rows in view: each may read a whole state
 
-type Writer = Pick<Schemas["StateDescription"], "principal" | "owner" | "who">;
+type Writer = Deletion;
 type Deleted = { states: State[]; isWhole: boolean };
 
 /** What was read last, so that coming back to the list shows it at once. It is one session's. */
@@ -42,6 +43,7 @@ export function StatesPage(props: { query: Query }) {
   const states = useLoaded(read, [], EVERY, kept);
   const wantsDeleted = only === "deleted";
   const deleted = useDeleted(wantsDeleted, kept.at > 0);
+  const [asked, what] = wantsDeleted ? ([deleted, "deleted state"] as const) : ([states, "state"] as const);
   const [turn, setTurn] = useState(0);
   const all = useMemo(() => {
     const needs = Object.hasOwn(NEEDS, only) ? NEEDS[only as keyof typeof NEEDS] : undefined;
@@ -78,7 +80,7 @@ export function StatesPage(props: { query: Query }) {
           type="search"
           aria-label="Filter the states by letters of their names"
           aria-keyshortcuts="/"
-          placeholder={matchMedia("(hover: none)").matches ? "Filter by name" : "Filter by name: press /"}
+          placeholder={`Filter by name${matchMedia("(hover: none)").matches ? "" : ": press /"}`}
           autocomplete="off"
           spellcheck={false}
           value={typed}
@@ -88,15 +90,11 @@ export function StatesPage(props: { query: Query }) {
         <Needs states={states.data ?? []} deleted={deleted.data} only={only} choose={(to) => change({ only: to })} />
         <Status>
           {shown.length < all.length && `${shown.length.toLocaleString("en")} of `}
-          {(wantsDeleted ? deleted : states).data && counted(all.length, wantsDeleted ? "deleted state" : "state")}
+          {asked.data && counted(all.length, what)}
           {states.data && !kept.at && " so far …"}
         </Status>
       </search>
-      {wantsDeleted ? (
-        <Shown of={deleted} what="deleted states" show={table} />
-      ) : (
-        <Shown of={states} what="states" show={table} />
-      )}
+      <Shown<unknown> of={asked} what={`${what}s`} show={table} />
     </>
   );
 }
@@ -120,10 +118,10 @@ type Choosing = { states: State[]; deleted: Deleted | undefined; only: string; c
 /** What needs somebody: each shows those states alone, and all again. */
 function Needs({ states, deleted, only, choose }: Choosing) {
   const count = (need: keyof typeof NEEDS) => states.filter((state) => NEEDS[need](state, now())).length;
-  const gone = deleted?.states.length ?? 0;
+  const [old, frozen, gone] = [count("old"), count("frozen"), deleted?.states.length ?? 0];
   const counts = {
-    old: [count("old"), `${counted(count("old"), "lock")} older than 1 h`],
-    frozen: [count("frozen"), `${count("frozen").toLocaleString("en")} frozen`],
+    old: [old, `${counted(old, "lock")} older than 1 h`],
+    frozen: [frozen, `${frozen.toLocaleString("en")} frozen`],
     deleted: [gone, deleted?.isWhole ? `${gone.toLocaleString("en")} deleted` : "deleted"],
   } as const;
   const chosen = (need: string) => only === need;
@@ -169,24 +167,22 @@ function States({ rows, fold, areDeleted, ...sorting }: Listing) {
   const first = isPrinted ? 0 : Math.max(0, from - MARGIN);
   const last = isPrinted ? rows.length : Math.min(rows.length, to + MARGIN);
   const isLocked = rows.some((row) => "state" in row && row.state.lock);
-  const empty = areDeleted ? (isLocked ? " gone" : " gone unlocked") : "";
-  const writerOf = useWriters(rows.slice(from, to).flatMap((row) => ("state" in row ? row.state : [])));
+  const me = useMe();
+  const mayTell = ({ name, modified, deleted }: State) =>
+    modified !== null && (!deleted || may(me, "read_activity", name));
+  const empty = areDeleted ? ` gone${isLocked ? "" : " unlocked"}${may(me, "read_activity") ? "" : " untold"}` : "";
+  const seen = rows.slice(from, to).flatMap((row) => ("state" in row ? row.state : []));
+  const writerOf = useWriters(seen, mayTell);
+  const heads = { name: "State", size: "Size", modified: areDeleted ? "Deleted" : "Last write", lock: "Lock" };
   return (
     <table ref={table} class={`states${empty}`} aria-rowcount={rows.length + 1} onKeyDown={move}>
       <thead>
         <tr aria-rowindex={1}>
-          <Sort of="name" {...sorting}>
-            State
-          </Sort>
-          <Sort of="size" {...sorting}>
-            Size
-          </Sort>
-          <Sort of="modified" {...sorting}>
-            {areDeleted ? "Deleted" : "Last write"}
-          </Sort>
-          <Sort of="lock" {...sorting}>
-            Lock
-          </Sort>
+          {Object.entries(heads).map(([of, head]) => (
+            <Sort key={of} {...{ of, ...sorting }}>
+              {head}
+            </Sort>
+          ))}
           <th class="by">By</th>
         </tr>
       </thead>
@@ -227,19 +223,17 @@ function StateRow({ state, inGroup, index, writer }: Listed) {
   const prefix = inGroup ? groupOf(name) : "";
   const modified = at ? deleted ? <>deleted {at}</> : at : <span class="faint">never written</span>;
   const size = <Size bytes={state.size} />;
-  const isWritten = state.modified !== null && !deleted;
   return (
     <tr class={inGroup ? "state in-group" : "state"} aria-rowindex={index}>
       <td class="name" title={name}>
         <StateLink name={name}>
           {prefix && <span class="unseen">{prefix}</span>}
-          {name.slice(prefix.length)}
+          <Cut>{name.slice(prefix.length)}</Cut>
         </StateLink>
         <small class="narrow">
           <span class="whole">{modified}</span>
-          {isWritten && <span class="by-writer">· {writer}</span>}
-          {state.size !== null && !lock && <span class="whole">· {size}</span>}
-          {lock && <LockBadge lock={lock} />}
+          {state.size !== null && <span class="whole">· {size}</span>}
+          {lock ? <LockBadge lock={lock} /> : state.modified && <span class="by-writer">· {writer}</span>}
         </small>
       </td>
       <td class="size">{size}</td>
@@ -247,6 +241,17 @@ function StateRow({ state, inGroup, index, writer }: Listed) {
       <td class="lock">{lock && <LockBadge lock={lock} />}</td>
       <td class="by">{writer}</td>
     </tr>
+  );
+}
+
+/** A name whose middle is cut where it is too long: names differ at their ends. */
+function Cut({ children: name }: { children: string }) {
+  const end = /(?<=[/\-_.]).{1,24}$/.exec(name)?.[0] ?? name.slice(-24);
+  return (
+    <span class="cut">
+      <span>{name.slice(0, -end.length)}</span>
+      {end}
+    </span>
   );
 }
 
@@ -269,8 +274,8 @@ const Space = ({ height }: { height: number }) => (
 
 const NoStates = () => (
   <Empty title="No state is in your scope yet">
-    <code>holdfast backend-config &lt;state&gt;</code> prints the block for a Terraform configuration. A state appears
-    here after its first <code>terraform apply</code>.
+    <code>holdfast backend-config &lt;state&gt;</code> prints the block for a configuration. A state appears here after
+    its first apply.
   </Empty>
 );
 
@@ -302,18 +307,20 @@ function useView(table: RefObject<HTMLTableElement | null>, rows: Row[]) {
   return { ...view, tops, isPrinted };
 }
 
-/** Asks who wrote the rows in view once they stay there, a few at a time. */
-function useWriters(seen: State[]): (state: State) => ComponentChildren {
+/** Asks who wrote the rows in view, or deleted them, once they stay there, a few at a time. */
+function useWriters(seen: State[], mayTell: (state: State) => boolean): (state: State) => ComponentChildren {
   const [, setTurn] = useState(0);
   const key = (state: State) => `${state.name} ${state.modified}`;
   useEffect(() => {
-    const left = seen.filter((state) => state.modified !== null && !state.deleted && !writers.has(key(state)));
+    const left = seen.filter((state) => mayTell(state) && !writers.has(key(state)));
     if (!left.length) return;
     const abort = new AbortController();
+    const writerOf = ({ name, modified, deleted }: State) =>
+      deleted ? deletionOf(name, modified ?? "", abort.signal) : get<Writer>(`states/${name}`, {}, abort.signal);
     const ask = async () => {
       for (let state = left.shift(); state && !abort.signal.aborted; state = left.shift()) {
         try {
-          writers.set(key(state), await get<Writer>(`states/${state.name}`, {}, abort.signal));
+          writers.set(key(state), await writerOf(state));
         } catch (error) {
           if (abort.signal.aborted || ![403, 404, 409].includes(failure(error).status)) return;
           writers.set(key(state), null);
@@ -329,8 +336,8 @@ function useWriters(seen: State[]): (state: State) => ComponentChildren {
   }, [seen.map(key).join("\n")]);
   return (state) => {
     const writer = writers.get(key(state));
-    if (writer) return <By of={writer} />;
-    return <span class="faint">{writer === undefined && state.modified && !state.deleted ? "…" : "–"}</span>;
+    if (writer) return <Deleter of={writer} />;
+    return <span class="faint">{writer === undefined && mayTell(state) ? "…" : "–"}</span>;
   };
 }
 

@@ -1,53 +1,19 @@
 // Events of the audit trail: which are shown, and what of them. Events are selected as by `holdfast activity`, but
 // without denied readings.
 
+import { counted, exactly } from "./format";
 import { acquainted, type By, inSentence, person, s3Words, short } from "./words";
 
 export type Event = Record<string, unknown>;
 export type Search = { kind: string; principal: string };
 
-/** Every event of the audit trail, in words. */
+/** Events whose names do not say plainly what happened, in words. The names of the others are their words. */
 const EVENTS: Record<string, string> = {
   "sign_in.accepted": "Signed in",
-  "sign_in.refused": "Sign-in refused",
-  "sign_in.failed": "Sign-in failed",
-  "session.created": "Session created",
-  "lock.acquired": "Lock acquired",
-  "lock.released": "Lock released",
   "lock.force_unlocked": "Lock broken",
-  "state.read": "State read",
-  "state.absent": "Missing state read",
-  "outputs.read": "Outputs read",
-  "state.written": "State written",
   "state.unchanged": "Nothing changed",
-  "state.deleted": "State deleted",
-  "workspace.read": "Workspace read",
-  "workspace.absent": "Missing workspace read",
-  "workspaces.listed": "Workspaces listed",
-  "workspace.created": "Workspace created",
-  "workspace.changed": "Workspace changed",
-  "workspace.deleted": "Workspace deleted",
-  "upload.created": "Upload begun",
-  "service.described": "Service discovered",
-  "states.listed": "States listed",
-  "state.described": "State looked at",
-  "history.read": "History read",
-  "state.compared": "Versions compared",
-  "states.searched": "Resource searched for",
-  "state.restored": "Version restored",
-  "state.undeleted": "State undeleted",
-  "state.declared": "State declared",
-  "state.undeclared": "State undeclared",
-  "state.frozen": "State frozen",
-  "state.unfrozen": "State unfrozen",
-  "locks.listed": "Locks listed",
-  "activity.read": "Activity read",
-  "token.changed": "Token changed",
-  "trust.changed": "Trust changed",
   "replica.failed": "Copy to replica failed",
   "caller.described": "Own rights read",
-  "request.refused": "Request refused",
-  "request.failed": "Request failed",
 };
 /** What a refusal's code does not say plainly; the words of the others are their own. */
 const REFUSALS: Record<string, string> = {
@@ -67,8 +33,11 @@ const NOT_READ =
   /^(no_(state|versions?|resource|workspace)|no_such_version|unreadable_\w+|encrypted_state|unknown_route)$/;
 const OF_A_WRITE = ["lock_id", "held_by", "serial", "serial_before", "operation"];
 const IN_COLUMNS = /^(id|time|state|marker_left)$/;
-const TECHNICAL = /^(event|principal|function|request_id|source|source_ip|role|trust|token|session|status)$/;
 const FIRST = /^(error|reason)$/;
+/** The fields that people read next; the others are technical. */
+const PLAIN = /^(owner|who|role|held_by|operation|until|serial.*)$/;
+/** Names of fields that do not say plainly what they are. */
+const FIELDS: Record<string, string> = { who: "Client says", freeze: "Freeze ID", source: "Signed in with" };
 
 /** Returns a field as text; empty if the event does not have it. */
 export function text(event: Event, field: string): string {
@@ -98,7 +67,10 @@ const by = (event: Event): By => ({
 export const isPattern = (state: string): boolean => state.includes("*");
 
 /** Returns the name of an event in words. */
-export const eventWords = (name: string): string => EVENTS[name] ?? name;
+export const eventWords = (name: string): string => EVENTS[name] ?? capital(name.replace(".", " ").replace("_", "-"));
+
+/** Returns words with a capital letter, and the ends "id" and "ip" in capitals. */
+const capital = (words: string): string => words.replace(/^.|\bi[dp]$/g, (part) => part.toUpperCase());
 
 /** Returns whether a request was refused that, as far as its event tells, would have changed nothing. */
 const isRefusedReading = (event: Event): boolean =>
@@ -114,44 +86,65 @@ export function people(events: readonly Event[]): (event: Event, field?: "held_b
   return (event, field) => known({ principal: field ? text(event, field) || null : whose(event) });
 }
 
-/** Returns a refusal's code, or the reason of a refused sign-in, in words. */
+/** A row of the activity: an event and, if that is a freeze of a pattern or its end, the names of the states. */
+export type Row = { event: Event; states: string[] };
+
+/** Returns the rows of events: those that one caller's freeze of a pattern caused are one, and those of its end. */
+export function rows(events: readonly Event[]): Row[] {
+  const found = new Map<string, Event[]>();
+  for (const event of events) {
+    const name = text(event, "event");
+    const freeze = /frozen$/.test(name) && text(event, "freeze");
+    const key = freeze ? name + freeze + whose(event) : text(event, "id");
+    found.set(key, [...(found.get(key) ?? []), event]);
+  }
+  return [...found.values()].map((all) => {
+    const of = new Map(all.map((event) => [text(event, "state"), event])); // a repeated freeze tells a state again
+    const names = [...of.keys()].filter((name) => !isPattern(name));
+    const event = all.find((one) => isPattern(text(one, "state"))) ?? all[0] ?? {};
+    return { event, states: of.size > 1 ? names : [] };
+  });
+}
+
+/** Returns the code of a refusal or failure, or the reason of a refused sign-in, in words. */
 const refusalWords = (code: string): string =>
-  REFUSALS[/undecided$/.test(code) ? "undecided" : code] ?? code.replaceAll("_", " ");
+  REFUSALS[/undecided$/i.test(code) ? "undecided" : code] ?? code.replace(/_|(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
 
 /**
  * Returns what happened in words and without IDs; empty if the event's name says it all. `events` are all that were
- * read: an earlier one may tell the serial of the version that was restored, or the name of who held a lock.
+ * read: an earlier one may tell the serial of the version that was restored, or the name of who held a lock. `states` is how many states a freeze of a pattern froze, or its end unfroze.
  */
-export function told(event: Event, events: readonly Event[]): string {
-  const [name, operation, error, before, serial, reason] = [
-    "event",
-    "operation",
-    "error",
-    "serial_before",
-    "serial",
-    "reason",
-  ].map((field) => text(event, field));
-  const source = text(event, "restored_from");
-  const restored = events.find((one) => source && text(one, "version_id") === source);
-  const earlier = (restored && text(restored, "serial")) || "";
-  const holder = text(event, "held_by") && people(events)(event, "held_by");
+export function told(event: Event, events: readonly Event[], states = 0): string {
+  const field = (name: string) => text(event, name);
+  const [name, error, freeze, reason] = [field("event"), field("error"), field("freeze"), field("reason")];
+  const [before, serial] = [field("serial_before"), field("serial")];
+  const source = field("restored_from");
+  const earlier = text(events.find((one) => source && text(one, "version_id") === source) ?? {}, "serial");
+  const operation = field("operation");
+  const holder = field("held_by") && people(events)(event, "held_by");
   const by = holder ? ` by ${person(holder)}` : "";
-  const isHeld = /^(locked|frozen)$/.test(error ?? ""); // the refusal's own word says how
+  const isHeld = /^(locked|frozen)$/.test(error); // the refusal's own word says how
   const parts = [
-    name === "token.changed" && short(`token:${text(event, "token")}`),
+    name === "token.changed" && short(`token:${field("token")}`),
     error && (name === "request.failed" ? "a fault of Holdfast" : refusalWords(error)) + (isHeld ? by : ""),
     operation && !source && (s3Words(operation) || inSentence(operation)),
-    by && !isHeld && (/frozen$/.test(name ?? "") ? "frozen" : "held") + by,
-    earlier && name !== "state.undeleted" && `restored from serial ${earlier}`,
-    !source && serial && `serial ${before && before !== serial ? `${before} → ` : ""}${serial}`,
+    by && !isHeld && (!freeze ? "held" : name === "state.unchanged" ? "frozen already" : "frozen") + by,
+    serial && `serial ${before && before !== serial ? `${before} → ` : ""}${serial}`,
+    earlier && `restored from serial ${earlier}`,
+    states > 0 && counted(states, "state"),
   ];
-  const why = reason && name?.startsWith("sign_in.") ? refusalWords(reason) : reason;
+  const why = reason && /^(sign_in|replica)/.test(name) ? refusalWords(reason) : reason;
   return [parts.filter(Boolean).join(", "), why].filter(Boolean).join(": ");
 }
 
-/** Returns the other fields of an event: errors and reasons first, what is technical last. */
+/** Returns the other fields of an event by their names in words: errors and reasons first, what is technical last. */
 export function fields(event: Event): [string, string][] {
-  const place = (name: string) => (FIRST.test(name) ? 0 : TECHNICAL.test(name) ? 2 : 1);
+  const place = (name: string) => (FIRST.test(name) ? 0 : PLAIN.test(name) ? 1 : 2);
   const names = Object.keys(event).filter((name) => !IN_COLUMNS.test(name) && text(event, name));
-  return names.toSorted((a, b) => place(a) - place(b)).map((name) => [name, text(event, name)]);
+  return names
+    .toSorted((a, b) => place(a) - place(b))
+    .map((name) => [
+      FIELDS[name] ?? capital(name.replace("_", " ")),
+      name === "until" ? exactly(text(event, name)) : text(event, name),
+    ]);
 }

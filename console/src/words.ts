@@ -1,7 +1,7 @@
 // The sentences about states, versions and locks. Times are not in here: <Age> shows them.
 
 import type { Schemas } from "./api";
-import { counted } from "./format";
+import { counted, moment } from "./format";
 
 type Lock = Schemas["Lock"];
 type Version = Schemas["Version"];
@@ -23,7 +23,7 @@ export function person({ principal, owner, who }: By): string {
 }
 
 /** A principal as people read it: enough of a token's ID to tell it from others. */
-export const short = (principal: string): string => principal.replace(/^token:(\w{4})\w+$/, "token $1…");
+export const short = (principal: string): string => principal.replace(/^token:(\w{8})\w+$/, "token $1…");
 
 /**
  * Returns by which name to call those who appear on one page, so that nobody has two: what is not known of one is
@@ -72,7 +72,11 @@ const OPERATIONS = new Map([
 export const operationWords = (operation: string | null): string => OPERATIONS.get(operation ?? "") ?? operation ?? "";
 
 /** What S3 says of a changed object, without how that was done. */
-const OF_S3: Record<string, string> = { ObjectCreated: "written", ObjectRemoved: "deleted", Replication: "not copied" };
+const OF_S3: Record<string, string> = {
+  ObjectCreated: "created or changed",
+  ObjectRemoved: "deleted",
+  Replication: "not copied",
+};
 
 /** What was done to an object, by the name of S3's notification; empty for any other text. */
 export const s3Words = (operation: string): string => OF_S3[/^(\w+):\w+$/.exec(operation)?.[1] ?? ""] ?? "";
@@ -196,7 +200,7 @@ export function reasonProblem(reason: string, optional = false): string {
 
 /** The end of a freeze in so many hours, in the API's form; null for never. */
 export const until = (hours = "never", now: number): string | null =>
-  hours === "never" ? null : new Date(now + Number(hours) * 3_600_000).toISOString().replace(/[.].*Z/, "Z");
+  hours === "never" ? null : moment(now + Number(hours) * 3_600_000);
 
 /** A new command ID: random, and the same in each retry. */
 export const commandId = () =>

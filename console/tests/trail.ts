@@ -1,6 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import test from "node:test";
-import { eventWords, fields, isPattern, people, selected, text, told, whose } from "../src/trail";
+import { exactly } from "../src/format";
+import { eventWords, fields, isPattern, people, rows, selected, text, told, whose } from "../src/trail";
 import { person } from "../src/words";
 
 const written = { id: "1", event: "state.written", principal: "token:abc", owner: "Ada", state: "a", serial: 2 };
@@ -20,10 +21,10 @@ test("Events are selected as by the command", () => {
     [is({}, "", "abc"), is({}, "", "token:abc"), is({}, "", "Ada"), is({}, "", "ab")],
     [true, true, true, false],
   );
-  const shown = { principal: "token:abcd1234", who: "ada@laptop" };
+  const shown = { principal: "token:abcd1234efgh", who: "ada@laptop" };
   deepEqual(
     [
-      is(shown, "", "token abcd…"),
+      is(shown, "", "token abcd1234…"),
       is(shown, "", "ada@laptop"),
       is({ ...shown, event: "lock.broken" }, "", "ada@laptop"),
     ],
@@ -53,14 +54,19 @@ test("An event is told in words, and its IDs are not among them", () => {
   );
   is({ event: "state.written", operation: "state-push", serial: 1 }, "push, serial 1");
   const restored = { event: "state.restored", serial_before: 9, serial: 10, reason: "wrong subnets" };
-  is({ ...restored, restored_from: "v4" }, "restored from serial 4: wrong subnets");
-  is({ ...restored, restored_from: "v3" }, "wrong subnets");
-  is({ event: "state.undeleted", serial: 5, restored_from: "v4", reason: "still needed" }, "still needed");
-  is({ event: "state.undeleted", serial: 5, restored_from: "v4" }, "");
+  is({ ...restored, restored_from: "v4" }, "serial 9 → 10, restored from serial 4: wrong subnets");
+  is({ ...restored, restored_from: "v3" }, "serial 9 → 10: wrong subnets");
+  is(
+    { event: "state.undeleted", serial: 5, restored_from: "v4", reason: "still needed" },
+    "serial 5, restored from serial 4: still needed",
+  );
+  is({ event: "state.undeleted", serial: 5, restored_from: "v3" }, "serial 5");
   is(
     { event: "state.unfrozen", freeze: "f1", held_by: "Ada", reason: "the audit is over" },
     "frozen by Ada: the audit is over",
   );
+  is({ event: "state.unchanged", freeze: "f1", held_by: "Ada" }, "frozen already by Ada");
+  is({ event: "states.listed", freeze: "f1", held_by: "Ada" }, "frozen by Ada");
   is({ event: "request.refused", error: "locked", held_by: "Ada" }, "locked by Ada");
   is({ event: "request.refused", error: "lock_not_matched", held_by: "Ada" }, "lock not matched, held by Ada");
   is({ event: "state.frozen", freeze: "f1", reason: "<b>" }, "<b>");
@@ -71,15 +77,28 @@ test("An event is told in words, and its IDs are not among them", () => {
   is({ event: "request.failed", error: "ValueError" }, "a fault of Holdfast");
   is({ event: "sign_in.refused", reason: "wrong_audience" }, "wrong audience");
   is({ event: "state.frozen", reason: "wrong_audience" }, "wrong_audience");
-  is({ event: "token.changed", token: "abcd1234", operation: "ObjectCreated:Put" }, "token abcd…, written");
+  is(
+    { event: "token.changed", token: "abcd1234ef", operation: "ObjectCreated:Put" },
+    "token abcd1234…, created or changed",
+  );
   is({ event: "trust.changed", operation: "ObjectRemoved:DeleteMarkerCreated" }, "deleted");
+  is({ event: "sign_in.failed", error: "IssuerUnreachable" }, "issuer unreachable");
+  is({ event: "sign_in.failed", error: "Undecided" }, "the outcome is unknown");
+  is(
+    { event: "replica.failed", operation: "Replication:OperationFailedReplication", reason: "DstBucketNotFound" },
+    "not copied: dst bucket not found",
+  );
   is({ event: "lock.released", ...lock }, "");
-  equal(eventWords("lock.force_unlocked"), "Lock broken");
+  deepEqual(["lock.force_unlocked", "state.written", "sign_in.refused"].map(eventWords), [
+    "Lock broken",
+    "State written",
+    "Sign-in refused",
+  ]);
   deepEqual([isPattern("a/*"), isPattern("a/b")], [true, false]);
 });
 
 test("An event's actor has one name on the page, and no other's", () => {
-  const [ci, ops] = ["token:ci123456", "token:ops12345"];
+  const [ci, ops] = ["token:ci1234567", "token:ops123456"];
   const held = { lock_id: "1", who: "ci@runner-1" };
   const events = [
     { event: "lock.force_unlocked", principal: ops, held_by: ci, ...held },
@@ -87,22 +106,65 @@ test("An event's actor has one name on the page, and no other's", () => {
     { event: "state.deleted", principal: ci },
   ];
   const names = (all: Record<string, unknown>[]) => all.map((event) => person(people(all)(event)));
-  deepEqual(names(events), ["token ops1…", '"ci@runner-1"', '"ci@runner-1"']);
+  deepEqual(names(events), ["token ops12345…", '"ci@runner-1"', '"ci@runner-1"']);
   equal(told(events[0] ?? {}, events), 'held by "ci@runner-1"');
   deepEqual(names([...events, { event: "state.read", principal: ops, owner: "Olga" }]).at(0), "Olga");
   const elsewhere = { event: "lock.acquired", principal: ci, who: "ci@runner-2" };
-  deepEqual(names([...events, elsewhere]).slice(1), ["token ci12…", "token ci12…", "token ci12…"]);
+  deepEqual(names([...events, elsewhere]).slice(1), ["token ci123456…", "token ci123456…", "token ci123456…"]);
   deepEqual(names([{ event: "sign_in.refused", principal: null, token: "abcd1234" }]), ["unknown"]);
 });
 
-test("An event's fields are texts: errors and reasons first, what is technical last", () => {
-  deepEqual(fields({ status: 200, ...written, reason: "<b>", lineage: null }), [
-    ["reason", "<b>"],
-    ["owner", "Ada"],
-    ["serial", "2"],
-    ["status", "200"],
-    ["event", "state.written"],
-    ["principal", "token:abc"],
+test("The freeze of a pattern is one row, as often as it is repeated, and so is its end", () => {
+  const frozen = (state: string, more: object = {}) => ({
+    id: state,
+    event: "state.frozen",
+    principal: "token:a",
+    freeze: "f1",
+    state,
+    reason: "release 8",
+    ...more,
+  });
+  const events = [
+    { id: "9", event: "state.unfrozen", principal: "token:a", freeze: "f1", state: "a/1" },
+    frozen("a/2", { id: "8" }),
+    frozen("a/2"),
+    frozen("a/1"),
+    frozen("a/*"),
+    frozen("b", { freeze: "f2" }),
+    { id: "7", event: "lock.acquired", freeze: "f1", state: "a/1" },
+    frozen("a/3", { principal: "token:b" }),
+  ];
+  deepEqual(
+    rows(events).map(({ event, states }) => [event.state, states]),
+    [
+      ["a/1", []],
+      ["a/*", ["a/2", "a/1"]],
+      ["b", []],
+      ["a/1", []],
+      ["a/3", []],
+    ],
+  );
+  equal(told(events[4] ?? {}, events, 2), "2 states: release 8");
+});
+
+test("An event's fields are told in words: errors and reasons first, what is technical last", () => {
+  deepEqual(fields({ status: 200, ...written, reason: "<b>", lineage: null, source_ip: "::1", lock_id: "l" }), [
+    ["Reason", "<b>"],
+    ["Owner", "Ada"],
+    ["Serial", "2"],
+    ["Status", "200"],
+    ["Event", "state.written"],
+    ["Principal", "token:abc"],
+    ["Source IP", "::1"],
+    ["Lock ID", "l"],
+  ]);
+  const until = "2026-12-01T12:00:00Z";
+  deepEqual(fields({ freeze: "f1", until, held_by: "Ada", who: "ada@laptop", source: "oidc" }), [
+    ["Until", exactly(until)],
+    ["Held by", "Ada"],
+    ["Client says", "ada@laptop"],
+    ["Freeze ID", "f1"],
+    ["Signed in with", "oidc"],
   ]);
   deepEqual([whose(written), whose({ subject: "repo" }), whose({})], ["token:abc", "repo", "unknown"]);
   equal(text({ more: { a: 1 } }, "more"), '{"a":1}');

@@ -57,7 +57,7 @@ REFUSALS: Final[Mapping[str, str]] = {
 }
 """The code of a refusal, or the reason for a denied sign-in -> what it does not say plainly itself."""
 OF_S3: Final[Mapping[str, str]] = {
-    "ObjectCreated": "written",
+    "ObjectCreated": "created or changed",
     "ObjectRemoved": "deleted",
     "Replication": "not copied",
 }

@@ -72,7 +72,7 @@ def nameless(team: Team, role: Role = Role.WRITER) -> Credentials:
 
 
 def in_words(token: Credentials) -> str:
-    return f"token {token.username[:4]}…"
+    return f"token {token.username[:8]}…"
 
 
 # --- names of people ------------------------------------------------------------------------------

@@ -123,12 +123,12 @@ def test_the_console_takes_one_message_of_the_page_that_opened_it_and_checks_who
         (opener, _FROM_A_FRAME, "token:of-a-frame"),
         (tab, "message => postMessage(message, '*')", "token:of-itself"),
         (opener, post, 7),
-        (opener, post, "token:first"),
+        (opener, post, "token:firstofall"),
         (opener, post, "token:second"),
     ):
         sender.evaluate(script, {"holdfast": "session", "token": token, "principal": principal})
 
-    expect(shown).to_contain_text("This session is not of token firs… but of token ")
+    expect(shown).to_contain_text("This session is not of token firstofa… but of token ")
     expect(tab.get_by_role("button", name="Sign in")).to_have_count(0)
     assert tab.evaluate("sessionStorage.length") == 0
 
