@@ -11,7 +11,7 @@ from holdfast.access import Grant, Role
 from tests.browser.conftest import NewConsole, freeze, new_token
 from tests.browser.test_names import LONG, SCREENS, row
 from tests.support import documents
-from tests.support.http_client import Credentials, Client
+from tests.support.http_client import Client, Credentials
 from tests.support.team import Team
 
 TELEPHONE = {"width": 390, "height": 800}
