@@ -311,8 +311,9 @@ function useView(table: RefObject<HTMLTableElement | null>, rows: Row[]) {
 function useWriters(seen: State[], mayTell: (state: State) => boolean): (state: State) => ComponentChildren {
   const [, setTurn] = useState(0);
   const key = (state: State) => `${state.name} ${state.modified}`;
+  const told = seen.filter(mayTell);
   useEffect(() => {
-    const left = seen.filter((state) => mayTell(state) && !writers.has(key(state)));
+    const left = told.filter((state) => !writers.has(key(state)));
     if (!left.length) return;
     const abort = new AbortController();
     const writerOf = ({ name, modified, deleted }: State) =>
@@ -333,7 +334,7 @@ function useWriters(seen: State[], mayTell: (state: State) => boolean): (state: 
       clearTimeout(timer);
       abort.abort();
     };
-  }, [seen.map(key).join("\n")]);
+  }, [told.map(key).join("\n")]);
   return (state) => {
     const writer = writers.get(key(state));
     if (writer) return <Deleter of={writer} />;

@@ -1,4 +1,4 @@
-"""What a row of a list tells: of an event, a lock, a freeze or a deleted state, on a desktop and a phone."""
+"""The rows of lists: what each tells of an event, a lock, a freeze or a deleted state, on every screen."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from playwright.sync_api import Route, expect
 
 from holdfast.access import Grant, Role
 from tests.browser.conftest import NewConsole, freeze, new_token
-from tests.browser.test_names import LONG, SCREENS, row
+from tests.browser.test_names import LONG, SCREENS
 from tests.support import documents
 from tests.support.http_client import Client, Credentials
 from tests.support.team import Team
@@ -72,9 +72,9 @@ def test_the_freeze_of_a_pattern_is_one_row_and_its_repetition_says_who_froze_it
 
 def test_a_usual_event_has_two_lines_on_a_telephone(new_console: NewConsole) -> None:
     console = new_console("auditor", "#/activity?hours=1", viewport=TELEPHONE)
-    for place in ("#/activity?hours=1", "#/states/network/prod/-/activity"):
+    for place, name in (("#/activity?hours=1", "network/prod"), ("#/states/network/prod/-/activity", "")):
         console.visit(place, [], "State written")
-        written = row(console, "State written")
+        written = console.page.get_by_role("row").filter(has_text=re.compile(f"State written.*{name}")).first
         expect(written.locator("summary")).to_contain_text("serial")
         box = written.bounding_box()
         assert box
@@ -145,7 +145,7 @@ def test_the_page_of_a_deleted_state_does_not_move_when_it_says_who_deleted_it(
     console = new_console(olga, viewport={"width": width, "height": 900})
     held: list[Route] = []
     waiting = re.compile("/manage/v1/(activity|versions)")
-    console.page.route(waiting, held.append)
+    console.page.route(waiting, lambda route: held.append(route))
     console.open(f"#/states/{state}")
     with console.page.expect_request(waiting):
         console.page.reload()
