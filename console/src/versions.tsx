@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Restore, Undelete } from "./actions";
 import { get, type Schemas } from "./api";
-import { Deleted, useDeletion } from "./deleted";
+import { Deleted, Deleter, useDeletion } from "./deleted";
 import { Counts } from "./diff";
 import { useInView } from "./in-view";
 import { usePages } from "./load";
@@ -12,7 +12,6 @@ import { Head } from "./parts";
 import { failure } from "./problems";
 import { href } from "./route";
 import { onSession } from "./session";
-import { people, text } from "./trail";
 import { Age, Button, By, entered, For, Shown, Size, Submit, Table } from "./ui";
 import * as say from "./words";
 
@@ -120,7 +119,7 @@ function Versions({ name, ask, keeps }: Listed) {
     By: (version: Version) =>
       version.delete_marker ? (
         <For action="read_activity" name={name} what="Who deleted it">
-          <Deleter name={name} at={version.time} />
+          <Deletion name={name} at={version.time} />
         </For>
       ) : (
         <>
@@ -159,14 +158,10 @@ function Versions({ name, ask, keeps }: Listed) {
 }
 
 /** Who deleted a state and why, as the audit trail says. */
-function Deleter({ name, at }: { name: string; at: string }) {
+function Deletion({ name, at }: { name: string; at: string }) {
   const { data, error, loading } = useDeletion(name, at);
-  if (!data) return <span class="faint">{loading ? "…" : error ? "no answer" : "not in the audit trail"}</span>;
-  return (
-    <>
-      <By of={people([data])(data)} /> <small>{text(data, "reason")}</small>
-    </>
-  );
+  if (data) return <Deleter of={data} />;
+  return <span class="faint">{loading ? "…" : error ? "no answer" : "not in the audit trail"}</span>;
 }
 
 type Compared = { name: string; version: Version; before: Version | undefined };

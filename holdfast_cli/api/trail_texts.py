@@ -7,47 +7,16 @@ from typing import Final
 from holdfast.audit import Event
 from holdfast_cli.api import state_texts
 
-EVENTS: Final[Mapping[str, str]] = {
+_EVENTS: Final[Mapping[str, str]] = {
     Event.SIGN_IN_ACCEPTED: "signed in",
-    Event.SIGN_IN_REFUSED: "sign-in refused",
-    Event.SIGN_IN_FAILED: "sign-in failed",
-    Event.SESSION_CREATED: "session created",
-    Event.LOCK_ACQUIRED: "lock acquired",
-    Event.LOCK_RELEASED: "lock released",
     Event.LOCK_FORCE_UNLOCKED: "lock broken",
-    Event.STATE_READ: "state read",
-    Event.STATE_ABSENT: "missing state read",
-    Event.OUTPUTS_READ: "outputs read",
-    Event.STATE_WRITTEN: "state written",
     Event.STATE_UNCHANGED: "nothing changed",
-    Event.STATE_DELETED: "state deleted",
-    Event.WORKSPACE_READ: "workspace read",
-    Event.WORKSPACE_ABSENT: "missing workspace read",
-    Event.WORKSPACES_LISTED: "workspaces listed",
-    Event.WORKSPACE_CREATED: "workspace created",
-    Event.WORKSPACE_CHANGED: "workspace changed",
-    Event.WORKSPACE_DELETED: "workspace deleted",
-    Event.UPLOAD_CREATED: "upload begun",
-    Event.SERVICE_DESCRIBED: "service discovered",
-    Event.STATES_LISTED: "states listed",
-    Event.STATE_DESCRIBED: "state looked at",
-    Event.HISTORY_READ: "history read",
-    Event.STATE_COMPARED: "versions compared",
-    Event.STATES_SEARCHED: "resource searched for",
-    Event.STATE_RESTORED: "version restored",
-    Event.STATE_UNDELETED: "state undeleted",
-    Event.STATE_DECLARED: "state declared",
-    Event.STATE_UNDECLARED: "state undeclared",
-    Event.STATE_FROZEN: "state frozen",
-    Event.STATE_UNFROZEN: "state unfrozen",
-    Event.LOCKS_LISTED: "locks listed",
-    Event.ACTIVITY_READ: "activity read",
-    Event.TOKEN_CHANGED: "token changed",
-    Event.TRUST_CHANGED: "trust changed",
     Event.REPLICA_FAILED: "copy to replica failed",
     Event.CALLER_DESCRIBED: "own rights read",
-    Event.REQUEST_REFUSED: "request refused",
-    Event.REQUEST_FAILED: "request failed",
+}
+"""The code of an event -> what it does not say plainly itself."""
+EVENTS: Final[Mapping[str, str]] = {
+    each: _EVENTS.get(each, each.replace(".", " ").replace("_", "-")) for each in Event
 }
 """The code of an event -> what happened."""
 REFUSALS: Final[Mapping[str, str]] = {

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from holdfast.audit import EVENTS, READINGS, WRITES
 from holdfast.identity.authentication import DenialReason
+from holdfast_cli.api import trail_texts
 from holdfast_cli.api.trail_texts import OF_S3, REFUSALS, refusal
 from holdfast_cli.bucket.audit import NOTHING_TO_READ
 from tests.unit.test_errors import LEAVES
@@ -32,6 +33,7 @@ def test_every_event_has_words_and_no_other() -> None:
     assert [one for one in words.values() if not re.fullmatch(r"[A-Z][a-z]+([- ][a-z]+)+", one)] == []
     assert len(set(words.values())) == len(words), "two events have the same words"
     assert [event for event, plain in told.items() if plain == _words(event)] == []
+    assert words == {code: said.capitalize() for code, said in trail_texts.EVENTS.items()}
 
 
 def _words(event: str) -> str:
