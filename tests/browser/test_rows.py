@@ -5,7 +5,7 @@ import re
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Route, ViewportSize, expect
 
 from holdfast.access import Grant, Role
 from tests.browser.conftest import NewConsole, freeze, new_token
@@ -14,7 +14,7 @@ from tests.support import documents
 from tests.support.http_client import Client, Credentials
 from tests.support.team import Team
 
-TELEPHONE = {"width": 390, "height": 800}
+TELEPHONE: ViewportSize = {"width": 390, "height": 800}
 
 
 @pytest.fixture
