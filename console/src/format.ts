@@ -26,7 +26,10 @@ export function exactly(iso: string): string {
 }
 
 /** Returns a time as `exactly` does, and as the command prints it. */
-export const everywhere = (iso: string): string => `${exactly(iso)} · ${iso.replace("T", " ").replace("Z", " UTC")}`;
+export function everywhere(iso: string): string {
+  const time = Date.parse(iso);
+  return Number.isNaN(time) ? iso : `${EXACT.format(time)} · ${moment(time).replace("T", " ").replace("Z", " UTC")}`;
+}
 
 /** Returns a time in milliseconds since 1970 in the API's form, to the second. */
 export const moment = (time: number): string => new Date(time).toISOString().replace(/[.].*Z/, "Z");

@@ -2,7 +2,7 @@ import { deepEqual, equal } from "node:assert/strict";
 import test from "node:test";
 import { ApiError } from "../src/api";
 import { isOver, note, now } from "../src/clock";
-import { ages, bytes, counted, exactly } from "../src/format";
+import { ages, bytes, counted, everywhere, exactly } from "../src/format";
 import { failure, nearest, words } from "../src/problems";
 
 const NOON = Date.parse("2026-11-23T12:00:00Z");
@@ -26,7 +26,16 @@ test("A size is told as the command prints it", () => {
   ]);
 });
 
-test("What is no time is shown as it is", () => equal(exactly("soon"), "soon"));
+test("What is no time is shown as it is", () =>
+  deepEqual(
+    [exactly, everywhere].map((f) => f("soon")),
+    ["soon", "soon"],
+  ));
+
+test("A time that is told as everywhere has the form of the command, whatever the API's form is", () => {
+  const told = ["2026-11-23T12:00:00Z", "2026-11-23 12:00:00.302+00:00"].map(everywhere);
+  deepEqual(told, Array(2).fill(`${exactly("2026-11-23T12:00:00Z")} · 2026-11-23 12:00:00 UTC`));
+});
 
 test("A number agrees with what it counts", () => {
   deepEqual([counted(1, "state"), counted(5000, "state")], ["1 state", "5,000 states"]);

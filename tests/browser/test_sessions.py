@@ -89,7 +89,7 @@ def test_holdfast_console_hands_a_session_over_that_is_in_no_address_and_no_hist
         with page.expect_popup() as opened, page.expect_event("close"):
             page.get_by_role("button", name="Open the console").click()
         tab = opened.value
-        expect(tab.get_by_role("main")).to_contain_text(f"Sign in as token {token.username[:4]}…?")
+        expect(tab.get_by_role("main")).to_contain_text(f"Sign in as token {token.username[:8]}…?")
         tab.get_by_role("button", name="Sign in").click()
         expect(tab.get_by_role("heading", name="network/prod")).to_be_visible()
         expect(tab.get_by_role("button", name="Sign out")).to_be_visible()

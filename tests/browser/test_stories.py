@@ -485,7 +485,7 @@ def test_the_pages_below_a_tab_mark_it(strict: Team, new_console: NewConsole) ->
     expect(console.link("Now")).to_have_attribute("aria-current", "true")
     console.link("Now").click()
     expect(console.link("Now")).to_have_attribute("aria-current", "page")
-    expect(console.page.get_by_text(re.compile("^3 resources$"))).to_be_visible()
+    expect(console.page.get_by_text(re.compile("· 3 resources ·"))).to_be_visible()
 
 
 def test_a_screen_without_a_keyboard_is_told_of_no_key(new_console: NewConsole) -> None:
