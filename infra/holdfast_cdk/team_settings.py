@@ -360,7 +360,7 @@ class Team:
             '1a2b3c4d-1111-4222-8333-444455556666" }',
         ),
         "The API uses your domain name.",
-        deployed="[Change the address of each client](../start/deploying.md#a-domain-of-your-own).",
+        deployed="[Change the address of each client](removing.md#when-the-apis-address-changes).",
         unset="none",
         default=None,
     )
