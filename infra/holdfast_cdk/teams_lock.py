@@ -23,7 +23,7 @@ from holdfast_cdk.team_settings import LOCAL_ACCOUNT, Team
 _HEADER = """\
 # Where each team's stack is. Written by `cdk`; commit it together with the teams file.
 # It stops a renamed or moved team, which would start with an empty store and leave its states behind.
-# Remove an entry only if its stack is gone or was never deployed.
+# docs/operate/settings.md names the only cases in which to remove an entry.
 """
 _RESTORE = "restore it as it was committed, or use the release of Holdfast that wrote it"
 _REMEMBERED = ("account", "region", "key", "previous_keys", "networks")

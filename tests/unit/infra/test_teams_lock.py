@@ -66,7 +66,7 @@ def test_the_file_says_what_it_is_and_has_the_teams_by_name(tmp_path: Path) -> N
         "# Where each team's stack is. Written by `cdk`; commit it together with the teams file.\n"
         "# It stops a renamed or moved team, which would start with an empty store and leave its states "
         "behind.\n"
-        "# Remove an entry only if its stack is gone or was never deployed.\n"
+        "# docs/operate/settings.md names the only cases in which to remove an entry.\n"
         "\n"
         "[teams.b]\n"
         'account = "999999999999"\n'
