@@ -115,7 +115,10 @@ export function LocksPage() {
               ...(frozen.some(({ until }) => until) && {
                 Until: ({ until, ended }: Frozen) => until && (ended ? "ended " : "") + exactly(until),
               }),
-              Reason: ({ reason }) => <Name>{reason}</Name>,
+              Reason: ({ id, reason, lock }) => {
+                const of = lock && patterns.find((pattern) => pattern.id === id);
+                return <Name>{of ? `by the pattern ${of.pattern}` : reason}</Name>;
+              },
               "": (one) =>
                 mayLift(one) &&
                 act("Unfreeze", one.name, () => (one.pattern ? setPattern(one.pattern) : setAsked(one.lock))),

@@ -375,7 +375,11 @@ function Resources({ name, total }: { name: string; total: State["resources"] })
         {grouped(all).map(({ module, count, types }) => (
           <Branch key={module} name={module || "Root module"} notes={[count]} open={!module}>
             {types.map(({ type, providers, resources }) => (
-              <Branch key={type} name={type} notes={[resources.length, ...providers]} open={resources.length <= 20}>
+              <Branch
+                key={type}
+                name={type}
+                notes={[resources.length, ...providers.map((one) => one.replace("registry.terraform.io/", ""))]}
+                open={resources.length <= 20}>
                 <ul>
                   {resources.map(({ address, tainted, deposed }) => (
                     <li key={address + deposed}>

@@ -224,8 +224,8 @@ function StateRow({ state, inGroup, index, writer }: Listed) {
   const modified = at ? deleted ? <>deleted {at}</> : at : <span class="faint">never written</span>;
   const size = <Size bytes={state.size} />;
   return (
-    <tr class={inGroup ? "state in-group" : "state"} aria-rowindex={index}>
-      <td class="name" title={name}>
+    <tr class="state" aria-rowindex={index}>
+      <td class={inGroup ? "name inside" : "name"} title={name}>
         <StateLink name={name}>
           {prefix && <span class="unseen">{prefix}</span>}
           <Cut>{name.slice(prefix.length)}</Cut>

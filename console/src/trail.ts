@@ -83,7 +83,8 @@ export const whose = (event: Event): string => text(event, "principal") || text(
 export function people(events: readonly Event[]): (event: Event, field?: "held_by") => By {
   const holders = events.map((event) => ({ principal: text(event, "held_by"), who: text(event, "who") }));
   const known = acquainted([...events.map(by), ...holders]);
-  return (event, field) => known({ principal: field ? text(event, field) || null : whose(event) });
+  return (event, field) =>
+    known(field ? { principal: text(event, field) || null, who: text(event, "who") } : by(event));
 }
 
 /** A row of the activity: an event and, if that is a freeze of a pattern or its end, the names of the states. */
@@ -112,12 +113,14 @@ const refusalWords = (code: string): string =>
 
 /**
  * Returns what happened in words and without IDs; empty if the event's name says it all. `events` are all that were
- * read: an earlier one may tell the serial of the version that was restored, or the name of who held a lock. `states` is how many states a freeze of a pattern froze, or its end unfroze.
+ * read: an earlier one may tell the serial of the version that was restored, or the name of who held a lock. `states` is how many
+ * states a freeze of a pattern froze, or its end unfroze.
  */
 export function told(event: Event, events: readonly Event[], states = 0): string {
   const field = (name: string) => text(event, name);
   const [name, error, freeze, reason] = [field("event"), field("error"), field("freeze"), field("reason")];
   const [before, serial] = [field("serial_before"), field("serial")];
+  const isWrite = name !== "state.unchanged"; // it has the fields of the write that it made needless
   const source = field("restored_from");
   const earlier = text(events.find((one) => source && text(one, "version_id") === source) ?? {}, "serial");
   const operation = field("operation");
@@ -128,9 +131,9 @@ export function told(event: Event, events: readonly Event[], states = 0): string
     name === "token.changed" && short(`token:${field("token")}`),
     error && (name === "request.failed" ? "a fault of Holdfast" : refusalWords(error)) + (isHeld ? by : ""),
     operation && !source && (s3Words(operation) || inSentence(operation)),
-    by && !isHeld && (!freeze ? "held" : name === "state.unchanged" ? "frozen already" : "frozen") + by,
-    serial && `serial ${before && before !== serial ? `${before} → ` : ""}${serial}`,
-    earlier && `restored from serial ${earlier}`,
+    by && !isHeld && (!freeze ? "held" : isWrite ? "frozen" : "frozen already") + by,
+    serial && `serial ${isWrite && before && before !== serial ? `${before} → ` : ""}${serial}`,
+    isWrite && earlier && `restored from serial ${earlier}`,
     states > 0 && counted(states, "state"),
   ];
   const why = reason && /^(sign_in|replica)/.test(name) ? refusalWords(reason) : reason;

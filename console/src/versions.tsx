@@ -70,7 +70,6 @@ function Versions({ name, ask, keeps }: Listed) {
   const contents = versions.filter((version) => !version.delete_marker);
   const current = versions[0];
   const known = say.acquainted(versions);
-  const writer = (version: Version) => ({ ...known(version), ...(version.who && { who: version.who }) });
   const mayRestore = may(me, "restore", name) && current && !current.delete_marker;
   const compares = may(me, "read", name) && contents.length > 1;
   const compare = (event: Event) => {
@@ -123,7 +122,7 @@ function Versions({ name, ask, keeps }: Listed) {
         </For>
       ) : (
         <>
-          <By of={writer(version)} />{" "}
+          <By of={known(version)} />{" "}
           {version.operation && <span class="faint whole">· {say.operationWords(version.operation)}</span>}
         </>
       ),

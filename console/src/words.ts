@@ -26,8 +26,8 @@ export function person({ principal, owner, who }: By): string {
 export const short = (principal: string): string => principal.replace(/^token:(\w{8})\w+$/, "token $1…");
 
 /**
- * Returns by which name to call those who appear on one page, so that nobody has two: what is not known of one is
- * taken from the others of the same principal. A machine counts only if all of them were on it.
+ * Returns by which name to call those who appear on one page: what is not known of one is taken from the others of the
+ * same principal. A machine counts for another only if all of them were on it.
  */
 export function acquainted(all: readonly By[]): (one: By) => By {
   const owners = new Map<string, string>();
@@ -37,9 +37,9 @@ export function acquainted(all: readonly By[]): (one: By) => By {
     if (owner && !owners.has(principal)) owners.set(principal, owner);
     if (who && who !== principal) machines.set(principal, (machines.get(principal) ?? new Set()).add(who));
   }
-  return ({ principal }) => {
-    const known = machines.get(principal ?? "") ?? new Set();
-    return { principal, owner: owners.get(principal ?? "") ?? null, who: known.size === 1 ? [...known][0] : null };
+  return ({ principal, who }) => {
+    const known = [...(machines.get(principal ?? "") ?? [])];
+    return { principal, owner: owners.get(principal ?? ""), who: who || (known[1] ? null : known[0]) };
   };
 }
 
@@ -91,7 +91,7 @@ export function inSentence(operation: string): string {
 }
 
 /** The version of Terraform or OpenTofu: a state does not say which of them wrote it. */
-export const clientWords = (version: string | null) => version && `client ${version}`;
+export const clientWords = (version: string | null) => version && `client\u00a0${version}`;
 
 /** What the lock is, without its time; its holder by name, or as `called` says. */
 export function lockWords(lock: Lock, called: (by: By) => string = person): string {

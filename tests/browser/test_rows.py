@@ -115,6 +115,22 @@ def test_the_end_of_a_long_name_is_seen_on_every_screen(
             assert link.evaluate(END), f"{link.text_content()} at {width}"
 
 
+def test_rows_stand_below_each_other_whatever_sorts_them(new_console: NewConsole) -> None:
+    console = new_console("reader", "#/", viewport=TELEPHONE)
+    expect(console.names.first).to_be_visible()
+    begins = "links => [...new Set(links.map(link => link.getBoundingClientRect().left))]"
+    for head, places in (("Size", 1), ("State", 2)):
+        console.button(head).click()
+        expect(console.page.get_by_role("columnheader", name=head)).to_have_attribute(
+            "aria-sort", re.compile(".")
+        )
+        assert len(console.names.evaluate_all(begins)) <= places, head
+    grouped = (
+        "rows => rows.every(row => row.querySelector('.unseen') == null || row.classList.contains('inside'))"
+    )
+    assert console.page.locator("td.name:has(a)").evaluate_all(grouped)
+
+
 def test_a_locked_row_on_a_telephone_has_its_size_and_names_its_owner_once(new_console: NewConsole) -> None:
     console = new_console("reader", "#/?q=network/test", viewport=TELEPHONE)
     line = console.page.locator("small.narrow")
