@@ -202,7 +202,7 @@ def test_atlantis_signs_in_with_the_role_of_its_server(strict: Team, machine: Ma
     uses_http(machine, strict, name)
     machine.install("holdfast", f'exec {HOLDFAST} "$@"')
     machine.environment |= {**server.environment, "HOLDFAST_ADDRESS": strict.direct_address}
-    document = pipeline("## Atlantis")
+    document = pipeline("## Atlantis", "sign-in.md")
     assert {repository["workflow"] for repository in document["repos"]} == document["workflows"].keys()
     commands = {
         "init": "terraform init -input=false",

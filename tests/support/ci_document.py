@@ -18,8 +18,8 @@ from tests.support.waiting import HANGS
 ADDRESS: Final = "https://abc123.execute-api.eu-central-1.amazonaws.com"
 """The API of the page."""
 SIGN_IN: Final = re.compile(r"OWNER/holdfast/(.+)@v[0-9.]+")
-PREPARATIONS: Final = frozenset({"checkout", "setup-terraform", "setup-python"})
-"""The actions of others, which a test leaves out: the machine has what they bring."""
+PREPARATIONS: Final = frozenset({"checkout", "setup-terraform", "setup-python", "upload-artifact"})
+"""The actions of others, which a test leaves out: the machine has what they bring, and keeps its files."""
 REPOSITORY: Final = {"repository": "acme/network"}
 PUSH: Final = {**REPOSITORY, "ref": "refs/heads/main", "event_name": "push"}
 PULL_REQUEST: Final = {**REPOSITORY, "ref": "refs/pull/7/merge", "event_name": "pull_request"}
@@ -35,17 +35,17 @@ MERGE_REQUEST: Final = {
 """The claims of a job's ID token, as the services document them."""
 
 
-def blocks(heading: str, language: str) -> list[str]:
-    """Return the blocks of a language below a heading of the page, up to the next heading."""
-    _, found, rest = text(page("ci.md")).partition(f"\n{heading}\n")
+def blocks(heading: str, language: str, name: str = "ci.md") -> list[str]:
+    """Return the blocks of a language below a heading of a page, up to the next heading."""
+    _, found, rest = text(page(name)).partition(f"\n{heading}\n")
     assert found, heading
     below = re.split(r"^##+ ", rest, maxsplit=1, flags=re.MULTILINE)[0]
     return re.findall(rf"^```{language}\n(.*?)^```$", below, re.MULTILINE | re.DOTALL)
 
 
-def pipeline(heading: str) -> Mapping[str, Any]:
-    """Return the only YAML below a heading. YAML reads the key `on` as `True`."""
-    [block] = blocks(heading, "yaml")
+def pipeline(heading: str, name: str = "ci.md") -> Mapping[str, Any]:
+    """Return the only YAML below a heading of a page. YAML reads the key `on` as `True`."""
+    [block] = blocks(heading, "yaml", name)
     document: Mapping[str, Any] = yaml.safe_load(block)
     return document
 

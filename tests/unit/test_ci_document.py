@@ -55,6 +55,7 @@ def records() -> Iterator[trust.OidcTrust]:
     [
         (GITHUB, PUSH, "network-main"),
         (GITHUB, PULL_REQUEST, "network-pull-requests"),
+        (GITHUB, {**PULL_REQUEST, "environment": "dev"}, "network-pull-requests"),
         (GITHUB, {**PUSH, "environment": "dev"}, "network-dev"),
         (GITHUB, {**PUSH, "environment": "prod"}, "network-prod"),
         (GITHUB, {**PUSH, "environment": "test"}, "network-main"),
@@ -94,15 +95,32 @@ def test_the_records_of_jobs_that_plan_cannot_write() -> None:
 
 
 def test_every_yaml_of_the_page_is_a_pipeline_that_signs_in() -> None:
+    both = TEXT + text(page("sign-in.md"))
     documents = [
-        yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+        yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", both, re.MULTILINE | re.DOTALL)
     ]
 
-    assert len(documents) == TEXT.count("```yaml") == 7
+    assert len(documents) == both.count("```yaml") == 7
     for document in documents:
         assert SIGN_IN.search(str(document)) or re.search(
             "/sessions|holdfast (run|login)|id_tokens", str(document)
         )
+
+
+def test_a_job_that_cannot_write_the_state_keeps_errored_tfstate() -> None:
+    jobs = [
+        pipeline(heading)["jobs"]["apply"] for heading in ("### Apply on a push", "### One job per environment")
+    ]
+
+    for job in jobs:
+        *_, applies, keeps = job["steps"]
+        assert applies["run"].startswith("terraform apply ")
+        assert keeps["if"] == "(failure() || cancelled()) && hashFiles('**/errored.tfstate') != ''"
+        assert keeps["with"]["path"] == "**/errored.tfstate"
+    of_a_matrix = jobs[1]["steps"][-1]["with"]["name"]
+    assert all(f"matrix.{name}" in of_a_matrix for name in jobs[1]["strategy"]["matrix"])
+    artifacts = pipeline("## GitLab CI")["apply"]["artifacts"]
+    assert (artifacts["when"], artifacts["paths"]) == ("on_failure", ["errored.tfstate"])
 
 
 @pytest.mark.parametrize("heading", ["### Plan a pull request", "## GitLab CI"])
