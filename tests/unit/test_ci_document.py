@@ -109,7 +109,8 @@ def test_every_yaml_of_the_page_is_a_pipeline_that_signs_in() -> None:
 
 def test_a_job_that_cannot_write_the_state_keeps_errored_tfstate() -> None:
     jobs = [
-        pipeline(heading)["jobs"]["apply"] for heading in ("### Apply on a push", "### One job per environment")
+        pipeline(heading)["jobs"]["apply"]
+        for heading in ("### Apply on a push", "### One job per environment")
     ]
 
     for job in jobs:
