@@ -320,7 +320,7 @@ For people who pay for a team's stack: estimate the bill, and see what increases
 
 A team's stack costs one dollar a month for its KMS key, and about {cents():.1f} cents for every 100 runs.
 A run is a `plan` and an `apply` with `backend "http"`. The amounts are **computed**.
-They are not from a bill.
+They do not come from a bill of AWS.
 
 {table}
 
@@ -344,17 +344,20 @@ They are not from a bill.
 | requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, 1 for a session |
 | [requests to S3](../understand/speed.md#requests-of-each-verb) | {plan} for a plan, {apply} for an apply, \
 {len(_SESSION)} for a session; `DELETE` is free |
-| functions | the default `memory`; each command causes a cold start of every function; \
-the function `audit_trail` runs for each request and each of {_AUTHORIZED} authorizer calls |
-| cold start | {backend} ms of the backend, {authorizer} ms of the authorizer, {sessions} ms of the session \
-function, {_AUDIT_COLD_SECONDS} s of `audit_trail` with {_AUDIT_MEGABYTES} MB |
-| each request | {_WARM_MS} ms of its function; {_AUDIT_WARM_SECONDS} s of `audit_trail` if that is warm |
-| requests to KMS | one for each `GET` and `PUT`; the S3 Bucket Key reduces their number |
+| functions | the default `memory`; each command causes a cold start of every function, \
+and {_AUTHORIZED} calls of the authorizer; the function `audit_trail` runs once for each request and once \
+for each call of the authorizer |
+| cold start | {backend} ms of processor time for the backend, {authorizer} ms for the authorizer and \
+{sessions} ms for the session function; a duration of {_AUDIT_COLD_SECONDS} s for `audit_trail` with \
+{_AUDIT_MEGABYTES} MB |
+| each request | a duration of {_WARM_MS} ms for the function that responds, and of {_AUDIT_WARM_SECONDS} s \
+for `audit_trail` if `audit_trail` is warm |
+| requests to KMS | one for each `GET` and `PUT` of S3; S3 sends fewer, because of the S3 Bucket Key |
 | logs | {_LOG_KB} KB for each request to the API, kept for {team.audit_retention} days; \
 {_S3_LOG_KB} KB for each request to S3, kept for {team.log_retention} days |
 | data out | {_PLAN.count(READ)} reads for each command, {_STATE_KB} KB each, to the internet |
-| versions | one of {_STATE_KB} KB for each run; the month is the last of the first year, and S3 keeps all \
-versions |
+| versions | each run writes a version of {_STATE_KB} KB, and S3 keeps all versions; the amounts are for the \
+last month of the first year |
 
 ## What raises it
 
@@ -366,21 +369,22 @@ versions |
 | a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB \
 of a request or response as one request |
 | operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests, each with a \
-cold start, and the requests to S3 |
-| a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes |
+cold start; the requests to S3 cost extra |
+| a long apply | {_ten_minutes(memory):.4f} dollars for each ten minutes |
 | `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB of logs, and \
 {_LOG_GB_MONTH} dollars a month to store each GB |
 | `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
 {alarms_price(alarmed):.2f} dollars with `watch` |
 | `notify` | {_CUSTOM_METRIC + _ALARM_METRIC:.2f} dollars a month, \
-and the messages of [SNS](https://aws.amazon.com/sns/pricing/) |
-| `watch` | {_watch_price():.2f} dollars a month, of which {_WATCHED:.2f} dollars are for metrics, \
-which the row `alarms` also counts; also 720 requests to S3 for each 1,000 states, for each lock \
-and for each token |
+and the price of the messages of [SNS](https://aws.amazon.com/sns/pricing/) |
+| `watch` | {_watch_price():.2f} dollars a month, of which {_WATCHED:.2f} dollars are for metrics; \
+the row `alarms` already includes these {_WATCHED:.2f} dollars in its amount with `watch`. In addition, the \
+requests to S3: 720 a month for each 1,000 states, 720 for each lock and 720 for each token |
 | `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
-and the storage of each version a second time; {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars more with \
-`notify`, because S3 reports a failed copy only with metrics, unless `notify.events` lacks `replica.failed` |
-| `audit_archive` | at most {1_000 * _PUT:.3f} dollars for 1,000 events, and their storage in S3 |
+and the storage of each version a second time. With `notify`, {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} \
+dollars a month more for the metrics without which S3 does not report a failed copy; without \
+`replica.failed` in `notify.events`, the metrics are off |
+| `audit_archive` | at most {1_000 * _PUT:.3f} dollars for 1,000 events, and the storage of the events in S3 |
 | requests of a stranger, sent at the highest rate for a month | {_floods(memory)} |
 | AWS Config, GuardDuty or a trail of S3 data events, if the account has them | these services bill \
 the activity of Holdfast: for example 0.003 dollars for each resource that a deployment changes, \
