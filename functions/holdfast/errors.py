@@ -185,7 +185,7 @@ class NoWorkspace(Absent, status=404, code="no_workspace"):
 
 
 class NoVersion(Absent, status=409, code="no_version"):
-    """The workspace's version or output does not exist. Clients do not show the text of a 404."""
+    """The workspace does not have this version or output. Clients do not show the text of a 404."""
 
 
 class StateDeleted(Absent, status=409, code="state_deleted"):
@@ -213,7 +213,7 @@ class BaseChanged(Conflict, status=409, code="base_changed"):
 
 
 class UnreadableState(Conflict, status=409, code="unreadable_state"):
-    """The current object is empty, or not a state document that can be read or compared with a write."""
+    """The current object is empty, or not a state document that Holdfast can read or compare with a write."""
 
 
 class UnreadableVersion(Conflict, status=409, code="unreadable_version"):
@@ -261,7 +261,7 @@ class RacedWriter(Conflict, status=409, code="raced_another_writer"):
 
 
 class Locked(Conflict, status=423, code="locked"):
-    """Somebody else holds the lock. The body is the holder's lock info, as Terraform expects it.
+    """Another client holds the lock. The body is the holder's lock info, as Terraform expects it.
 
     Attributes:
         is_released: whether waiting helps, because somebody will release the lock.
@@ -302,15 +302,24 @@ class UnlockOutcomeUnknown(Unsettled, status=409, code="unlock_undecided"):
 
 
 class DeleteOutcomeUnknown(Unsettled, status=409, code="delete_undecided"):
-    """The delete lost its lock, so its outcome is unknown. A retry or somebody else removed the lock."""
+    """The delete lost its lock, so the outcome of the delete is unknown.
+
+    A retry or somebody else removed the lock.
+    """
 
 
 class RestoreOutcomeUnknown(Unsettled, status=409, code="restore_undecided"):
-    """The restore lost its lock, so its outcome is unknown. A retry or somebody else removed the lock."""
+    """The restore lost its lock, so the outcome of the restore is unknown.
+
+    A retry or somebody else removed the lock.
+    """
 
 
 class UndeleteOutcomeUnknown(Unsettled, status=409, code="undelete_undecided"):
-    """The undelete lost its lock, so its outcome is unknown. A retry or somebody else removed the lock."""
+    """The undelete lost its lock, so the outcome of the undelete is unknown.
+
+    A retry or somebody else removed the lock.
+    """
 
 
 class LockLeft(Unsettled, status=500, code="lock_left"):
