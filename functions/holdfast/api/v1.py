@@ -36,7 +36,7 @@ class PlacedFreeze(Document):
 
     id: str  # the ID of the command that froze the state
     reason: str  # why the state is frozen, in one line
-    until: datetime | None  # when the freeze ends; null if it lasts until somebody unfreezes the state
+    until: datetime | None  # when the freeze ends; null if only an unfreeze ends it
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -55,8 +55,8 @@ class Lock(Document):
     id: str  # the lock ID that the client chose
     version: str  # the version ID of the lock object, which identifies exactly this lock
     who: str  # the user and the machine, as the client says
-    principal: str | None  # who acquired the lock; null if another program than Holdfast acquired it
-    owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
+    principal: str | None  # the principal who acquired the lock; null if another program did
+    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
     operation: str  # the operation for which the client acquired the lock, as the client says
     info: str  # a further text from the client
     since: Time  # when the lock was acquired
@@ -75,32 +75,32 @@ class StateItem(Document):
     """A state in a list."""
 
     name: str  # the name of the state
-    size: int | None  # bytes of the current version; null if only a lock exists, or the state is deleted
-    modified: datetime | None  # when the state was last written or deleted; with `declared`, its record
+    size: int | None  # bytes of the current version; null if only a lock exists, or if the state is deleted
+    modified: datetime | None  # when the state (with `declared`: its record) was last written or deleted
     deleted: Flag  # whether the state is deleted
-    lock: Lock | None  # the current lock
+    lock: Lock | None  # the current lock; null if the state is not locked
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StatePage(Document):
     """A page of states."""
 
-    states: tuple[StateItem, ...]  # by name
-    next: str | None  # the cursor of the next page
+    states: tuple[StateItem, ...]  # the states, sorted by name
+    next: str | None  # the cursor of the next page; null on the last page
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Resources(Document):
     """The numbers of instances and outputs in a state."""
 
-    managed: Number  # instances of resources
-    data: Number  # instances of data sources
-    outputs: Number  # outputs of the root module
+    managed: Number  # the number of instances of resources
+    data: Number  # the number of instances of data sources
+    outputs: Number  # the number of outputs of the root module
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StateDescription(Document):
-    """A state. Most members are null if it has no version, only a lock or a declared name."""
+    """A state. Most members are null if the name has only a lock or a record, but no current version."""
 
     name: str  # the name of the state
     version: str | None  # the ID of the current version
@@ -109,39 +109,39 @@ class StateDescription(Document):
     serial: int | None  # the serial of the current version
     lineage: str | None  # the lineage of the current version
     terraform_version: str | None  # the version of the client that wrote the current version
-    principal: str | None  # who wrote the current version; null for another program's version
-    owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
+    principal: str | None  # the principal who wrote it; null for a version of another program
+    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
     who: str | None  # the user and the machine, as the client says
-    operation: str | None  # what the client did
+    operation: str | None  # the client's operation, as the client says
     status: _Status  # the outcome of the write of the current version
     encrypted: bool | None  # whether the client encrypted the current version
     resources: Resources | None  # the numbers of instances and outputs in the version; null if unknown
-    lock: Lock | None  # the current lock
-    record: Flag  # whether the name has a record: it was declared, or is a workspace's
+    lock: Lock | None  # the current lock; null if the state is not locked
+    record: Flag  # whether the name has a record, because it was declared or is the name of a workspace
     record_version: str | None  # the version ID of the record
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Version(Document):
-    """A version, or a delete marker, which has only an ID and a time."""
+    """A version or a delete marker: an entry of the history. A delete marker has only an ID and a time."""
 
     version: str  # the version ID
     time: Time  # when the entry was written
     size: int | None  # bytes of the version
     current: Flag  # whether the entry is the newest of the history
     delete_marker: Flag  # whether the entry is a delete marker
-    serial: int | None  # the serial; null for another program's version, as all members below but `status`
+    serial: int | None  # the serial; null for another program's version, like all below except `status`
     lineage: str | None  # the lineage
     terraform_version: str | None  # the version of the client that wrote this version
-    principal: str | None  # who wrote the version
-    owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
+    principal: str | None  # the principal who wrote the version
+    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
     who: str | None  # the user and the machine, as the client says
-    operation: str | None  # what the client did
+    operation: str | None  # the client's operation, as the client says
     lock_id: str | None  # the ID of the lock under which the version was written
     sha256: str | None  # the SHA-256 of the content, hexadecimal
-    status: _Status  # the outcome of its write
-    restored_from: str | None  # the version whose content a restore wrote again
-    reason: str | None  # why that version was restored
+    status: _Status  # the outcome of the write of the version
+    restored_from: str | None  # for a restore, the ID of the version whose content it wrote again
+    reason: str | None  # for a restore, why the version was restored
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -149,8 +149,8 @@ class VersionPage(Document):
     """A page of the history of a state."""
 
     name: str  # the name of the state
-    versions: tuple[Version, ...]  # newest first
-    next: str | None  # the cursor of the next page
+    versions: tuple[Version, ...]  # the entries of the history, newest first
+    next: str | None  # the cursor of the next page; null on the last page
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -158,20 +158,20 @@ class ResolvedVersion(Document):
     """The version to which a reference resolves."""
 
     version: str  # the version ID
-    serial: int | None  # the serial; null for a delete marker and another program's version
+    serial: int | None  # the serial; null for a delete marker, and for a version of another program
     time: Time  # when the version was written
     status: _Status  # the outcome of the write; null for a delete marker
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Resolved(Document):
-    """A resolved reference. Requests that change a state accept exact version IDs alone."""
+    """A resolved reference. Requests that change a state accept only exact version IDs."""
 
     name: str  # the name of the state
     reference: str  # the reference as the client sent it
-    found: ResolvedVersion | None  # the version that it means; null if the search continues with `next`
-    current: ResolvedVersion | None  # the current version when the search began; null for a deleted state
-    next: str | None  # the cursor with which the search continues
+    found: ResolvedVersion | None  # the version that the reference means; null if the search is not complete
+    current: ResolvedVersion | None  # the version that was current at first; null for a deleted state
+    next: str | None  # the cursor with which the search continues; null if the search is complete
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -179,7 +179,7 @@ class NamePage(Document):
     """A page of names."""
 
     names: tuple[str, ...]  # the names of states, in order
-    next: str | None  # the cursor of the next page
+    next: str | None  # the cursor of the next page; null on the last page
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -188,44 +188,44 @@ class Side(Document):
 
     version: str  # the version ID
     serial: Number  # the serial
-    terraform_version: str  # the version of the client that wrote it
+    terraform_version: str  # the version of the client that wrote this version
     time: Time  # when the version was written
     size: Number  # bytes of the version
-    principal: str | None  # who wrote the version; null for another program's version
-    owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
+    principal: str | None  # the principal who wrote the version; null for a version of another program
+    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
     who: str | None  # the user and the machine, as the client says
-    operation: str | None  # what the client did
+    operation: str | None  # the client's operation, as the client says
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Providers(Document):
     """The configuration of a resource's provider, such as `provider["example.com/acme/cloud"].west`."""
 
-    before: str  # in the older version
-    after: str  # in the newer version
+    before: str  # the configuration in the older version
+    after: str  # the configuration in the newer version
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AttributeChange(Document):
     """A difference in an attribute of a resource, or in a part of an attribute."""
 
-    path: str  # such as `tags["env"]`
+    path: str  # the path in the resource, such as `tags["env"]`
     change: _Change  # the kind of change
     before: str | None  # the older value as JSON; null if it was absent or is hidden
     after: str | None  # the newer value as JSON; null if it is absent or hidden
-    sensitive: Flag  # whether either version marks the value as sensitive, so that it is always hidden
+    sensitive: Flag  # whether either version marks the value as sensitive; such a value is always hidden
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResourceChange(Document):
     """A resource that differs."""
 
-    address: str  # as clients print it
+    address: str  # the address, as clients print it
     change: _Change  # the kind of change
-    moved_from: str | None  # its address in the older version, if it was moved
+    moved_from: str | None  # its address in the older version; null if it was not moved
     type: str  # the type of the resource
-    tainted: bool | None  # whether the resource is tainted now; null if this did not change
-    provider: Providers | None  # the configuration of its provider; null if this did not change
+    tainted: bool | None  # whether the resource is tainted in the newer version; null if unchanged
+    provider: Providers | None  # the configuration of its provider; null if unchanged
     attributes: tuple[AttributeChange, ...]  # the attributes that differ
 
 
@@ -237,8 +237,8 @@ class OutputChange(Document):
     change: _Change  # the kind of change
     before: str | None  # the older value as JSON; null if it was absent or is hidden
     after: str | None  # the newer value as JSON; null if it is absent or hidden
-    sensitive: Flag  # whether either version marks the value as sensitive, so that it is always hidden
-    now_sensitive: bool | None  # whether the newer version marks it as sensitive; null if this did not change
+    sensitive: Flag  # whether either version marks the value as sensitive; such a value is always hidden
+    now_sensitive: bool | None  # whether it is sensitive in the newer version; null if unchanged
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -248,9 +248,9 @@ class Differences(Document):
     name: str  # the name of the state
     from_: Side  # the older version
     to: Side  # the newer version
-    encrypted: Flag  # whether the client encrypted either version, so that their content cannot be compared
+    encrypted: Flag  # whether the client encrypted either version; Holdfast then cannot compare the contents
     values: Flag  # whether values are shown
-    lineage_changed: Flag  # whether their lineages differ
+    lineage_changed: Flag  # whether the lineages of the two versions differ
     resources: tuple[ResourceChange, ...]  # the resources that differ, by address
     outputs: tuple[OutputChange, ...]  # the outputs that differ, by name
     summary: Json  # the number of resources for each kind of change, and the number of changed outputs
@@ -260,14 +260,14 @@ class Differences(Document):
 class Resource(Document):
     """An object that a state tracks, without its attributes. Texts are cut to 500 characters."""
 
-    address: str  # as clients print it
+    address: str  # the address, as clients print it
     module: str | None  # the address of its module; null for the root module
     mode: Annotated[str, Rule(words=MODES)]  # whether it is a resource or a data source
     type: str  # the type of the resource
     name: str  # the name of the resource, without the key of an instance
     provider: str  # the source address of the provider, such as `hashicorp/aws` with its host name
-    tainted: Flag  # whether the next apply replaces it
-    deposed: str | None  # the ID of a deposed object, which the next apply destroys; null for the current one
+    tainted: Flag  # whether the resource is tainted, so that the next apply replaces it
+    deposed: str | None  # the ID of a deposed object, which the next apply destroys; null for other objects
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -275,19 +275,19 @@ class ResourcePage(Document):
     """A page of the objects that a version of a state tracks."""
 
     name: str  # the name of the state
-    version: str  # the ID of the version: the current one when the first page was read
-    encrypted: Flag  # whether the client encrypted the version, so that nothing can be listed
-    resources: tuple[Resource, ...]  # in the order of the version
-    next: str | None  # the cursor of the next page
+    version: str  # the ID of the version that was current when the first page was read
+    encrypted: Flag  # whether the client encrypted the version; the list is then empty
+    resources: tuple[Resource, ...]  # the objects, in the order of the version
+    next: str | None  # the cursor of the next page; null on the last page
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AttributeValue(Document):
     """An attribute of a resource, or a part of an attribute."""
 
-    path: str  # such as `tags["env"]`
+    path: str  # the path in the resource, such as `tags["env"]`
     value: str | None  # the value as JSON; null if it is hidden
-    sensitive: Flag  # whether the state marks the value as sensitive, so that it is always hidden
+    sensitive: Flag  # whether the state marks the value as sensitive; such a value is always hidden
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -296,21 +296,21 @@ class Attributes(Document):
 
     name: str  # the name of the state
     version: str  # the ID of the version
-    address: str  # as clients print it; cut to 500 characters, as all texts of the resource
+    address: str  # the address, as clients print it; like all texts of the resource, cut to 500 characters
     type: str  # the type of the resource
     provider: str  # the source address of the provider, such as `hashicorp/aws` with its host name
-    tainted: Flag  # whether the next apply replaces it
+    tainted: Flag  # whether the resource is tainted, so that the next apply replaces it
     values: Flag  # whether values are shown
-    attributes: tuple[AttributeValue, ...]  # by name, objects and lists in their parts
+    attributes: tuple[AttributeValue, ...]  # by name; objects and lists are split into their parts
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FoundState(Document):
-    """A state with resources that match."""
+    """A state with resources that match the search."""
 
     name: str  # the name of the state
-    matches: Number  # the number of resources that match
-    resources: tuple[Resource, ...]  # at most the first 100 of them
+    matches: Number  # the number of resources that match the search
+    resources: tuple[Resource, ...]  # the first 100 of these resources, or fewer
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -328,9 +328,9 @@ class FoundPage(Document):
 
     states: tuple[FoundState, ...]  # the states with matches, in order
     skipped: tuple[SkippedState, ...]  # the states that were not searched, in order
-    searched: Number  # the number of states that this page covers, skipped ones included
-    left: int | None  # the number of states that follow; null if there are too many to count
-    next: str | None  # the cursor of the next page
+    searched: Number  # the number of states that this page covers, including skipped states
+    left: int | None  # the number of states that later pages cover; null if there are too many to count
+    next: str | None  # the cursor of the next page; null on the last page
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -386,8 +386,8 @@ class Undeclared(Document):
 class LockPage(Document):
     """A page of locks."""
 
-    locks: tuple[ListedLock, ...]  # the oldest of the page first
-    next: str | None  # the cursor of the next page
+    locks: tuple[ListedLock, ...]  # the locks of this page, oldest first
+    next: str | None  # the cursor of the next page; null on the last page
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -395,7 +395,7 @@ class LockOfState(Document):
     """The lock of a state."""
 
     name: str  # the name of the state
-    lock: Lock | None  # the current lock
+    lock: Lock | None  # the current lock; null if the state is not locked
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -419,27 +419,27 @@ class PatternFreeze(PlacedFreeze):
     """A frozen pattern: no state that matches it may be created."""
 
     pattern: str  # the pattern of names
-    by: str  # the principal who froze it
-    owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
-    since: datetime | None  # when it was frozen; null in the response to its freeze
-    liftable: Flag  # whether the caller may unfreeze it
+    by: str  # the principal who froze the pattern
+    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
+    since: datetime | None  # when the pattern was frozen; null in the response to the request that froze it
+    liftable: Flag  # whether the caller may unfreeze the pattern
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FrozenPattern(Document):
     """A frozen pattern, and the listed names that match it and have a state or a lock."""
 
-    freeze: PatternFreeze  # the freeze; with another ID an earlier freeze of the pattern
-    frozen: tuple[str, ...]  # names that are frozen by it
-    names: tuple[str, ...]  # names with another lock or freeze: the client freezes them one by one
-    next: str | None  # the `cursor` with which the client sends the same request again; null at the end
+    freeze: PatternFreeze  # the freeze; if its ID is another than requested, it is an earlier freeze
+    frozen: tuple[str, ...]  # the names that this freeze freezes
+    names: tuple[str, ...]  # the names with another lock or freeze; freeze each of them with its own request
+    next: str | None  # the `cursor` with which the client repeats the request; null if nothing is left
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PatternFreezes(Document):
-    """The frozen patterns that the caller's scope covers whole."""
+    """The frozen patterns that the caller's scope covers completely."""
 
-    freezes: tuple[PatternFreeze, ...]  # in the order in which they were frozen
+    freezes: tuple[PatternFreeze, ...]  # the frozen patterns, in the order in which they were frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -448,7 +448,7 @@ class CoveredState(Document):
 
     name: str  # the name of the state
     freeze: PatternFreeze  # the freeze of that pattern
-    frozen: Flag  # whether this freeze freezes the state; false if somebody acquired its lock in between
+    frozen: Flag  # whether this freeze froze the state; false if a client acquired the lock first
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -456,17 +456,17 @@ class LiftedPattern(Document):
     """The result of unfreezing a pattern, and the listed states that its freeze froze."""
 
     pattern: str | None  # the pattern; null if no frozen pattern has this ID
-    unfrozen: tuple[str, ...]  # names of states that are not frozen any more
-    covered: tuple[CoveredState, ...]  # unfrozen states that another frozen pattern covers
-    next: str | None  # the `cursor` with which the client sends the same request again; null at the end
+    unfrozen: tuple[str, ...]  # the names of states that are no longer frozen
+    covered: tuple[CoveredState, ...]  # the unfrozen states that another frozen pattern covers
+    next: str | None  # the `cursor` with which the client repeats the request; null if nothing is left
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Activity(Document):
     """A page of the audit trail."""
 
-    events: tuple[Json, ...]  # newest first, with the fields of `audit-events.md`
-    next: str | None  # the cursor of the next page
+    events: tuple[Json, ...]  # the events, newest first, with the fields that `audit-events.md` lists
+    next: str | None  # the cursor of the next page; null on the last page
 
 
 _ROLES: Final = tuple(Role)
@@ -476,17 +476,17 @@ _ROLES: Final = tuple(Role)
 class Grant(Document):
     """A role for some states."""
 
-    role: Annotated[str, Rule(words=_ROLES)]  # what it allows
+    role: Annotated[str, Rule(words=_ROLES)]  # the role
     scope: tuple[str, ...]  # the patterns of the states to which the role applies
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AllowedAction(Document):
-    """An action on states, and who may do it where."""
+    """An action on states, the states on which the caller may do it, and the roles that allow it."""
 
     action: Annotated[str, Rule(words=tuple(Action))]  # the action
-    scope: tuple[str, ...]  # the patterns of the states to which the caller may do it; empty if to none
-    roles: tuple[str, ...]  # the roles that allow it, the least first
+    scope: tuple[str, ...]  # the patterns of the states on which the caller may do it; empty for none
+    roles: tuple[str, ...]  # the roles that allow the action, from the smallest to the largest
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -495,30 +495,30 @@ class Principal(Document):
 
     team: str  # the name of the team whose API this is
     account: str  # the ID of the team's AWS account
-    principal: str  # who they are
-    owner: str | None  # who uses their credentials, as the creator said; null if unsaid
-    role: Annotated[str | None, Rule(words=_ROLES)]  # what they may do; null if they have several grants
-    scope: tuple[str, ...] | None  # the patterns of the states to which the role applies
-    grants: tuple[Grant, ...]  # all that they have been granted; they may do what any of these allows
-    may: tuple[AllowedAction, ...]  # every action, with the states to which they may do it
-    method: str  # how they authenticated
-    trust: str | None  # the trust record that grants role and scope
-    expires: datetime | None  # when their credentials end
+    principal: str  # the principal
+    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
+    role: Annotated[str | None, Rule(words=_ROLES)]  # the role; null if the caller has several grants
+    scope: tuple[str, ...] | None  # the patterns of the states of `role`; null if `role` is null
+    grants: tuple[Grant, ...]  # all grants; the caller may do what any of them allows
+    may: tuple[AllowedAction, ...]  # every action, with the states on which the caller may do it
+    method: str  # how the caller authenticated
+    trust: str | None  # the name of the trust record with the grants; null if a token has the grants
+    expires: datetime | None  # when the credentials expire; null if they do not expire
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Error(Document):
     """An error of Holdfast."""
 
-    error: str  # what happened, for programs
-    message: str  # what happened and what to do, for people
+    error: str  # the error code, for programs
+    message: str  # what happened, and what to do, for people
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LockedError(Error):
     """An error because of a lock."""
 
-    lock: Json  # the holder's lock info, in the form of Terraform
+    lock: Json  # the holder's lock info, in the format of Terraform
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -528,59 +528,59 @@ class LockedError(Error):
 class Restore(Document):
     """The version to restore, and why."""
 
-    version: _VersionId  # the ID of the version whose content is written again
-    reason: _Reason  # one line
-    id: _CommandId  # random for each command; a retry has the same
-    current: _LeftOut  # the current version that the operator saw; if it has changed, the restore is refused
-    frozen: _LeftOut  # the ID of your own freeze, which then is the lock; it needs `current`
+    version: _VersionId  # the ID of the version whose content the restore writes again
+    reason: _Reason  # why the version is restored, in one line
+    id: _CommandId  # a random ID for each command; a retry uses the same ID
+    current: _LeftOut  # the current version that the operator saw; if another is current, the restore fails
+    frozen: _LeftOut  # the ID of your own freeze, under which the restore writes; requires `current`
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Find(Document):
-    """What to look for: exactly one of `address`, `type` and `id`. It appears in no log."""
+    """A search: exactly one of `address`, `type` and `id`. No log contains the searched text."""
 
-    address: _Wanted  # a part of the address; the case of ASCII letters does not matter
-    type: _Wanted  # the whole type
+    address: _Wanted  # a part of the address; upper and lower case of ASCII letters are equal
+    type: _Wanted  # the whole type of the resource
     id: _Wanted  # the whole value of the attribute `id`, `arn`, `self_link` or `urn`
     prefix: _LeftOut  # the beginning of the names of the states to search
-    cursor: _LeftOut  # `next` of the page before
+    cursor: _LeftOut  # the `next` of the previous page
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Delete(Document):
     """The version that the operator saw."""
 
-    version: _VersionId  # the ID of the current version; if it has changed, nothing is deleted
-    reason: _Note  # one line for the audit trail
+    version: _VersionId  # the ID of the current version; if another version is current, nothing is deleted
+    reason: _Note  # why, in one line, for the audit trail
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Undelete(Document):
     """The delete marker that the operator saw."""
 
-    marker: _VersionId  # the version ID of the delete marker to undo
-    reason: _Note  # one line for the audit trail
+    marker: _VersionId  # the version ID of the delete marker that the undelete undoes
+    reason: _Note  # why, in one line, for the audit trail
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Undeclare(Document):
     """The record that the operator saw."""
 
-    record: _VersionId  # the version ID of the record; if it has changed, the name stays declared
+    record: _VersionId  # the version ID of the record; if another is current, nothing changes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Freeze(Document):
     """Why a state is frozen, and until when."""
 
-    reason: _Reason  # one line
+    reason: _Reason  # why the state is frozen, in one line
     until: Annotated[datetime | None, Presence.OPTIONAL]  # when the freeze ends, a time in the future
-    id: _CommandId  # random for each command; a retry has the same
+    id: _CommandId  # a random ID for each command; a retry uses the same ID
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FreezePattern(Freeze):
     """A pattern to freeze."""
 
-    pattern: str  # as in a scope, with a `*`
-    cursor: _LeftOut  # `next` of the response before
+    pattern: str  # the pattern, as in a scope, with a `*`
+    cursor: _LeftOut  # the `next` of the previous response
