@@ -125,8 +125,8 @@ def check_pattern(pattern: str) -> str:
         split(pattern.replace("*", "x"))
     except InvalidName as error:
         raise ValueError(
-            f"the scope pattern {pattern!r} cannot match a state name; write a pattern such as 'network/*': "
-            f"{error.message}"
+            f"the scope pattern {pattern!r} cannot match a state name. {error.message} Write a pattern "
+            "such as 'network/*'"
         ) from None
     return pattern
 

@@ -120,9 +120,7 @@ def split(raw: str) -> list[str]:
         )
     for position, segment in enumerate(segments, start=1):
         if not segment:
-            raise InvalidName(
-                f"Segment {position} of the state name is empty; write it as in 'network/prod'."
-            )
+            raise InvalidName(f"Segment {position} of the state name is empty.")
         if not _SEGMENT.fullmatch(segment):
             raise InvalidName(
                 f"Segment {position} of the state name must start with a letter or a digit and hold only "

@@ -26,9 +26,9 @@ def check_networks(stack: "Stack", networks: Sequence[str]) -> None:
     if networks and not stack.networks:
         raise CommandError(
             f"The deployed stack of the team {stack.team} has no setting `networks`, so it would refuse "
-            f'callers whose token or trust record has networks. Write networks = ["0.0.0.0/0"] or narrower '
-            f"networks in [teams.{stack.team}] and "
-            f"deploy it with `npx cdk deploy {team.stack_name(stack.team)}`."
+            "callers whose token or trust record has networks. In teams.toml, write networks = "
+            f'["0.0.0.0/0"] or narrower networks in [teams.{stack.team}]. Then deploy the stack with '
+            f"`npx cdk deploy {team.stack_name(stack.team)}`."
         )
 
 
@@ -43,7 +43,7 @@ def check_grants(stack: "Stack", grants: Sequence[Grant]) -> None:
     version = health.text("version") if health.status == HTTPStatus.OK else ""
     if not versions.is_since(version, _SINCE):
         raise CommandError(
-            f"The deployed code of the team {stack.team}, {version or 'of an unknown version'}, cannot read "
-            f"these grants, so it would refuse callers that have them. First deploy {_SINCE} or later with "
-            f"`npx cdk deploy {team.stack_name(stack.team)}`."
+            f"The deployed functions of the team {stack.team} are from the release {version or 'unknown'}. "
+            "They cannot read these grants, and would refuse callers that have such a grant. First deploy "
+            f"the release {_SINCE} or later with `npx cdk deploy {team.stack_name(stack.team)}`."
         )

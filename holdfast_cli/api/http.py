@@ -81,12 +81,13 @@ def send(
             is_no_tls = isinstance(cause, ssl.SSLError) and not isinstance(
                 cause, ssl.SSLCertVerificationError
             )
-            what = (
-                f"{host} does not use TLS, which https:// requires; check the address"
+            line = (
+                f"{host} does not use TLS, which https:// requires: {_line(error)}. Check the address."
                 if is_no_tls
-                else f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE"
+                else f"The certificate of {host} was not accepted: {_line(error)}. Check the address and "
+                "AWS_CA_BUNDLE."
             )
-            raise CommandError(f"{what}: {_line(error)}") from error
+            raise CommandError(line) from error
         except LocationParseError as error:  # the error's text contains the proxy's password
             raise CommandError(
                 "The address of the proxy in HTTP_PROXY or HTTPS_PROXY is not valid; write it as in "
@@ -104,9 +105,9 @@ def send(
             break
         time.sleep(pause)
     if lost is not None or response is None:
-        local = ", or start the local AWS with `make up`" if host.startswith("127.0.0.1:") else ""
+        local = " Or start the local AWS with `make up`." if host.startswith("127.0.0.1:") else ""
         raise UnavailableError(
-            f"{host} does not respond; check the address and the network{local}: {_line(lost)}"
+            f"{host} does not respond: {_line(lost)}. Check the address and the network.{local}"
         ) from lost
     if 300 <= response.status < 400 and not redirects:
         raise CommandError(
@@ -298,4 +299,4 @@ def _proxy_credentials(proxy: str) -> dict[str, str]:
 
 
 def _line(error: BaseException | None) -> str:
-    return _CONNECTION.sub("", " ".join(str(error).split()))
+    return _CONNECTION.sub("", " ".join(str(error).split())).rstrip(".")

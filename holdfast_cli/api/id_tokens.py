@@ -27,7 +27,7 @@ def find(file: Path | None, audience: str) -> IdToken:
         try:
             return _parse(file.read_text(encoding="ascii"), str(file))
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
+            reason = error.strerror if isinstance(error, OSError) else "the file is not ASCII text"
             raise CommandError(f"The ID token could not be read from {file}: {reason}.") from error
     if text := os.environ.get(_VARIABLE):
         return _parse(text, _VARIABLE)
@@ -46,14 +46,14 @@ def describe(token: IdToken) -> str:
     try:
         claims = json_object.parse(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except ValueError:
-        return "It is not a valid ID token: its claims cannot be read."
+        return "The ID token is not valid: its claims cannot be read."
     claimed = {
         "issuer": claims.get("iss"),
         "audience": ", ".join(audiences(claims)),
         "subject": claims.get("sub"),
     }
     return (
-        "Its claims are: "
+        "The ID token's claims are: "
         f"{', '.join(f'{name} {plain(str(value))[:200]}' for name, value in claimed.items())}."
     )
 

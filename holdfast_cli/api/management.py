@@ -25,8 +25,8 @@ _ROOT: Final = "/manage/v1"
 WHO_AM_I: Final = f"{_ROOT}/whoami"
 """The path of the request that every caller may send."""
 HOW_TO_SIGN_IN: Final = (
-    'eval "$(holdfast login)" signs in; or export TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which `make up` and '
-    "`holdfast token create` print"
+    'Sign in with `eval "$(holdfast login)"`, or export TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which '
+    "`make up` and `holdfast token create` print"
 )
 MOST_PAGES: Final = 100_000
 """The largest number of pages that are read of a list: a faulty server may send pages without end."""
@@ -93,9 +93,9 @@ class Api:
         except ApiError:
             raise
         except CommandError as failure:
-            raise CommandError(f"{failure} The request may have taken effect: {look}") from failure
+            raise CommandError(f"{failure} The request may have taken effect. {look}") from failure
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(f"The request may have taken effect: {look}")
+            interrupt.add_note(f"The request may have taken effect. {look}")
             raise
 
     def content(self, name: object, version: str | None) -> tuple[bytes, str]:
@@ -121,8 +121,8 @@ class Api:
         stored = http.send("GET", location, headers={})
         if stored.status != HTTPStatus.OK:
             raise CommandError(
-                f"{urlsplit(location).netloc} responds with {stored.status} to the address that the API gave "
-                "for this version. Such an address is valid for a minute: run the command again."
+                f"The download of this version failed: {urlsplit(location).netloc} responds with "
+                f"{stored.status}. The address of a download is valid for one minute. Run the command again."
             )
         return stored.body, version_id
 
@@ -206,15 +206,15 @@ class Api:
                 return CommandError(
                     f"{self.host} does not accept the credentials of {self.source}: they are wrong, "
                     "revoked, expired or of another team, or the API does not accept them from your "
-                    f"network. {HOW_TO_SIGN_IN}. `holdfast run` replaces a refused session when "
-                    f"it starts again.{http.version_skew(self.address)}"
+                    f"network. {HOW_TO_SIGN_IN}. `holdfast run` replaces a refused session at its "
+                    f"next start.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.LOCKED:
                 return ApiError(f"{response.message} {self._holder(response, name)}".strip(), response)
             case HTTPStatus.TOO_MANY_REQUESTS:
                 return ApiUnavailableError(
                     f"{self.host} still responds with {status} after several attempts: the management API "
-                    "has its own throttle. Run the command again in a moment.",
+                    "receives too many requests. Run the command again in a moment.",
                     response,
                 )
             case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -87,7 +87,7 @@ def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session
         raise CommandError(
             "The API does not accept the ID token: it has expired, or no trust record has its issuer, "
             f"audience and claims. {id_tokens.describe(token)} `holdfast trust list --json` shows the "
-            "records."
+            "trust records."
         )
     if response.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         raise CommandError(

@@ -38,8 +38,9 @@ def sign_in(args: Namespace, environment: Mapping[str, str] = os.environ) -> Api
         missing, found = ("PASSWORD", "USERNAME") if username else ("USERNAME", "PASSWORD")
         half = f" TF_HTTP_{missing} is not set, but TF_HTTP_{found} is."
     raise UsageError(
-        f"There are no credentials for {urlsplit(address).netloc} in the environment: {HOW_TO_SIGN_IN}; or "
-        f"export {cloud_config.token_variable(cloud_config.hostname(address))}.{half}"
+        f"There are no credentials for {urlsplit(address).netloc} in the environment.{half} "
+        f"{HOW_TO_SIGN_IN}. You can also export "
+        f"{cloud_config.token_variable(cloud_config.hostname(address))}."
     )
 
 

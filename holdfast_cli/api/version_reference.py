@@ -41,20 +41,21 @@ def reference(value: str) -> Reference:
     named = value.removeprefix("@")
     if value == named:
         if _SERIAL.fullmatch(value):
-            raise ArgumentTypeError(f"a serial is written with an @: @{value}")
+            raise ArgumentTypeError(f"write a serial with an @, as in @{value}")
         if not _ID.fullmatch(value):
             raise ArgumentTypeError(
-                "it is not a valid version: write an ID, a serial such as @12, or a time such as @2026-11-20"
+                "the value is not a valid version: write an ID, a serial such as @12, or a time such as "
+                "@2026-11-20"
             )
         return Reference(value, value)
     if value == "@previous" or _SERIAL.fullmatch(named):
         return Reference(value, value)
     if not rules.is_time(named):
         raise ArgumentTypeError(
-            f"{value!r} is neither a serial, such as @12, nor a time, such as @2026-11-20, @2026-11-20T14:00 "
-            "or @2026-11-20T14:00+01:00, nor @previous"
+            f"{value!r} is not a valid version: write a serial such as @12, a time such as @2026-11-20, "
+            "@2026-11-20T14:00 or @2026-11-20T14:00+01:00, or @previous"
         )
     at = rules.local_time(named)
     if at > datetime.now(UTC) + timedelta(days=1):  # this machine's clock may be wrong by hours
-        raise ArgumentTypeError(f"{value!r} is in the future: it is {output.moment(at)}")
+        raise ArgumentTypeError(f"{value!r} is in the future: it means {output.moment(at)}")
     return Reference(value, f"@{timestamp.write(at)}")

@@ -57,7 +57,9 @@ def explain(error: BotoCoreError | ClientError) -> str:
         case exceptions.NoCredentialsError() | exceptions.PartialCredentialsError():
             return f"No AWS credentials were found: sign in or set AWS_PROFILE; {_LOCAL}."
         case exceptions.ProfileNotFound():
-            return f"{_one_line(error)}: set AWS_PROFILE to one of `aws configure list-profiles`."
+            return (
+                f"{_one_line(error)}: set AWS_PROFILE to a profile that `aws configure list-profiles` prints."
+            )
         case exceptions.NoRegionError():
             return (
                 "No AWS region is set: name the region of the team's stack with --region, AWS_REGION or a "
@@ -66,14 +68,14 @@ def explain(error: BotoCoreError | ClientError) -> str:
         case exceptions.SSOError() | exceptions.TokenRetrievalError() | exceptions.LoginError():
             return f"The AWS session has ended: {SIGN_IN}."
         case exceptions.SSLError():
-            return f"AWS's certificate was not accepted; check AWS_CA_BUNDLE: {_one_line(error)}"
+            return f"The certificate of AWS was not accepted: {_reason(error)}. Check AWS_CA_BUNDLE."
         case exceptions.ConnectionError() | exceptions.HTTPClientError():
             return (
-                "AWS does not respond; check the network, AWS_REGION and AWS_ENDPOINT_URL, or start the "
-                f"local AWS with `make up`: {_one_line(error)}"
+                f"AWS does not respond: {_reason(error)}. Check the network, AWS_REGION and "
+                "AWS_ENDPOINT_URL, or start the local AWS with `make up`."
             )
         case _:
-            return f"The AWS SDK failed; check the AWS settings: {_one_line(error)}"
+            return f"The AWS SDK failed: {_reason(error)}. Check the AWS settings."
 
 
 def code_of(error: ClientError) -> str:
@@ -100,9 +102,8 @@ def _explain_response(error: ClientError) -> str:
     if code in _NOT_VALID:
         return f"AWS does not know these credentials ({code} for {call}): {SIGN_IN}."
     if error.response["ResponseMetadata"].get("HTTPStatusCode") == 403:
-        reason = _one_line(error).rstrip(".")
-        return f"AWS does not allow {call}: {reason}. Use an identity that is allowed to do it."
-    return f"AWS refused {call}: {_one_line(error).rstrip('.')}."
+        return f"AWS does not allow {call}: {_reason(error)}. Use an identity that is allowed to do it."
+    return f"AWS refused {call}: {_reason(error)}."
 
 
 def _kind(error: BotoCoreError | ClientError) -> type[CommandError]:
@@ -124,6 +125,10 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
+def _reason(error: Exception) -> str:
+    return _one_line(error).rstrip(".")
+
+
 @contextmanager
 def as_command_errors() -> Iterator[None]:
     """Raise errors of AWS and its SDK as `CommandError`.
@@ -141,7 +146,7 @@ def as_command_errors() -> Iterator[None]:
             raise
         # The SDK has no own error for an endpoint that is not a URL, or for a missing credential_process.
         raise UsageError(
-            f"The AWS settings are not valid; check AWS_ENDPOINT_URL and the profile: {_one_line(error)}"
+            f"The AWS settings are not valid: {_reason(error)}. Check AWS_ENDPOINT_URL and the profile."
         ) from error
 
 

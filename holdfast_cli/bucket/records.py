@@ -51,7 +51,7 @@ def as_lines(stack: "Stack", *, outcome_unknown: str, interrupted: str = "") -> 
     """Raise errors of the store and the SDK as `CommandError` with one line that says what to do.
 
     Args:
-        outcome_unknown: what to do if S3 did not respond to a write, which may have taken effect.
+        outcome_unknown: sentences on what to do if S3 did not respond to a write, which may have happened.
         interrupted: what to check after Ctrl-C; added to the KeyboardInterrupt as a note.
     """
     with as_command_errors():
@@ -62,7 +62,7 @@ def as_lines(stack: "Stack", *, outcome_unknown: str, interrupted: str = "") -> 
             reason = explain(cause) if isinstance(cause, ClientError) else error.message
             raise CommandError(f"{refused(stack)} {reason}") from error
         except OutcomeUnknown as error:
-            raise CommandError(f"The bucket {stack.bucket} does not respond: {outcome_unknown}") from error
+            raise CommandError(f"The bucket {stack.bucket} does not respond. {outcome_unknown}") from error
         except KeyboardInterrupt as interrupt:
             if interrupted:
                 interrupt.add_note(interrupted)

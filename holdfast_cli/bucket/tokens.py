@@ -30,7 +30,7 @@ _PREFIX: Final = token_key("").removesuffix(".json")
 """The prefix of the keys of all token records."""
 _AT_ONCE: Final = 8
 """Records that are read in parallel; the SDK keeps ten connections."""
-_READ: Final = "run the command again."
+_READ: Final = "Run the command again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,11 @@ def create(
 ) -> tuple[Token, str]:
     """Create a token in a team's bucket. Return its record and its secret, which is not stored."""
     unknown = (
-        "run the command again. If the record was stored after all, nobody can use it without its secret."
+        "Run the command again. The request may have created a token, but nobody has the token's secret."
     )
     interrupted = (
-        "`holdfast token list` shows whether a token was created. If so, its secret is lost: revoke it."
+        "`holdfast token list` shows whether a token was created. If so, its secret is lost: revoke the "
+        "token."
     )
     with as_lines(stack, outcome_unknown=unknown, interrupted=interrupted):
         identity = caller_arn(session)
@@ -147,10 +148,10 @@ def rotate(
         The record and the new secret, which is not stored.
     """
     look = (
-        f"`holdfast token show {token_id}` says when the token was rotated last. If that was now, the new "
-        "secret is lost and the old one expires: create another token."
+        f"`holdfast token show {token_id}` shows when the token was last rotated. If this command rotated "
+        "it, the new secret is lost, and the old secret expires: create another token."
     )
-    unknown = f"the rotation may have taken effect. {look}"
+    unknown = f"The rotation may have taken effect. {look}"
     with as_lines(stack, outcome_unknown=unknown, interrupted=look):
         identity = caller_arn(session)
         made: list[tuple[Token, str]] = []
@@ -181,10 +182,10 @@ def update(
     Neither decides on access. So a retry after a concurrent change keeps what that change made.
     """
     look = (
-        "before you run the command again, check the token's description and owner with `holdfast token "
+        "Before you run the command again, check the token's description and owner with `holdfast token "
         f"show {token_id}`."
     )
-    with as_lines(stack, outcome_unknown=look, interrupted=look.capitalize()):
+    with as_lines(stack, outcome_unknown=look, interrupted=look):
         made: list[tuple[Token, Token]] = []
 
         def decide(current: bytes | None) -> bytes | None:
@@ -199,8 +200,8 @@ def update(
 
 def revoke(session: "Session", stack: "Stack", token_id: str) -> Token:
     """Revoke a token for good, and return its record. The record of a revoked token is not changed again."""
-    again = "run the command again until it says that the token is revoked."
-    with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
+    again = "Run the command again until it says that the token is revoked."
+    with as_lines(stack, outcome_unknown=again, interrupted=again):
         identity = caller_arn(session)
         revoked: list[Token] = []
 
@@ -235,8 +236,8 @@ def _matching(body: bytes, key: str) -> Token:
 def _parse(body: bytes | None, bucket: str, token_id: str) -> Token:
     if body is None:
         raise CommandError(
-            f"There is no token {token_id} in the bucket {bucket}: `holdfast token list --all` shows all, "
-            "and --team selects the team."
+            f"There is no token {token_id} in the bucket {bucket}: `holdfast token list --all` shows all "
+            "tokens, and --team selects the team."
         )
     try:
         return _matching(body, token_key(token_id))

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from holdfast.identity.trust import Trust
     from holdfast_cli.bucket.stack import Stack
 
-_INTERRUPTED: Final = "`holdfast trust list` shows whether it took effect."
+_INTERRUPTED: Final = "`holdfast trust list` shows whether the command took effect."
 
 
 def read(session: "boto3.Session", stack: "Stack") -> Records:
     """Return all trust records."""
-    with as_lines(stack, outcome_unknown="run the command again."):
+    with as_lines(stack, outcome_unknown="Run the command again."):
         stored = open_bucket(session, stack).read(KEY)
         return _parse(stored.body if stored else None, stack.bucket)
 
@@ -42,7 +42,7 @@ def create(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust"
     would make the removed record's sessions valid again.
     """
     unknown = (
-        f"before you run the command again, check with `holdfast trust list` whether {record.name} exists."
+        f"Before you run the command again, check with `holdfast trust list` whether {record.name} exists."
     )
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
         record = replace(record, created_by=caller_arn(session))
@@ -84,7 +84,7 @@ def update(
     The write is retried only after concurrent changes of other records. After another update of the same
     record, a retry could grant again what that update had removed.
     """
-    unknown = f"before you run the command again, check with `holdfast trust list` what {name} grants."
+    unknown = f"Before you run the command again, check with `holdfast trust list` what {name} grants."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
         identity = caller_arn(session)
         made: list[tuple[Trust, Trust]] = []
@@ -95,7 +95,8 @@ def update(
             if made and (there is None or there.id != made[0][0].id):
                 raise CommandError(
                     f"Another operator removed the trust record {name}, or created it again, at the same "
-                    "time. This command did not change it; `holdfast trust list` shows whether it exists."
+                    "time. This command changed nothing. `holdfast trust list` shows whether the record "
+                    "exists."
                 )
             there = _named(records, name, stack)
             if made and there == made[-1][1]:
@@ -103,8 +104,8 @@ def update(
             if made and there != made[-1][0]:
                 who = there.updated_by or "Another operator"
                 raise CommandError(
-                    f"{who} updated the trust record {name} at the same time: look at it with `holdfast "
-                    "trust list`, then run the command again if it still has to be changed."
+                    f"{who} updated the trust record {name} at the same time. Look at the record with "
+                    "`holdfast trust list`, and run the command again if the record must still change."
                 )
             try:
                 after = trust.update(
@@ -127,8 +128,8 @@ def update(
 
 def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust | Unreadable":
     """Remove a record, and return it. A record that others create meanwhile under the name is kept."""
-    again = "run the command again until it says that no record has that name."
-    with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
+    again = "Run the command again until it says that no record has that name."
+    with as_lines(stack, outcome_unknown=again, interrupted=again):
         removed: list[Trust | Unreadable] = []
 
         def decide(current: bytes | None) -> bytes | None:
@@ -166,8 +167,8 @@ def _named(records: Records, name: str, stack: "Stack") -> "Trust":
 
 def _none_of(name: str, bucket: str) -> CommandError:
     return CommandError(
-        f"There is no trust record {name} in the bucket {bucket}: `holdfast trust list` shows all, and "
-        "--team selects the team."
+        f"There is no trust record {name} in the bucket {bucket}: `holdfast trust list` shows all "
+        "records, and --team selects the team."
     )
 
 
@@ -181,6 +182,6 @@ def _parse(body: bytes | None, bucket: str) -> Records:
             raise CommandError(versions.newer_record(f"s3://{bucket}/{KEY}")) from error
         raise CommandError(
             f"s3://{bucket}/{KEY} is damaged: it does not have valid trust records, so no trust "
-            f"record lets anyone sign in. Look at it with `aws s3 cp s3://{bucket}/{KEY} -`. Its "
-            "earlier versions have the earlier records."
+            f"record lets anyone sign in. Look at it with `aws s3 cp s3://{bucket}/{KEY} -`. "
+            "Earlier versions of the object have the earlier records."
         ) from error

@@ -22,7 +22,7 @@ _SECONDS: Final = 120.0
 
 def look(session: "Session", stack: "Stack") -> watching.Seen:
     """Look at a bucket."""
-    with as_lines(stack, outcome_unknown="run the command again."):
+    with as_lines(stack, outcome_unknown="Run the command again."):
         store = Store(connect(session), stack.bucket, stack.account, Budget.seconds(_SECONDS))
         return watching.look(store, session.clock.now())
 
@@ -38,12 +38,12 @@ def enable(session: "Session", stack: "Stack", expiry: "When | None") -> Token:
     token, secret = tokens.create(
         session, stack, watching.probe_grants(state), "the probe of holdfast watch", expiry, "", ()
     )
-    again = "run the command again. It revokes the token that this run created."
-    with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
+    again = "Run the command again. The next run revokes the token that this run created."
+    with as_lines(stack, outcome_unknown=again, interrupted=again):
         body = watching.secret(token.id, secret, state)
         records.create(open_bucket(session, stack), watching.secret_key(token.id), body)
     _remove(session, stack, but=token.id)
-    with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
+    with as_lines(stack, outcome_unknown=again, interrupted=again):
         stands = watching.secret_key(token.id) in open_bucket(session, stack).list_keys(watching.SECRETS)
     # Two runs at once may have removed each other's: then the later of the two sees it here.
     if not stands or tokens.read(session, stack, token.id).revoked:
@@ -61,8 +61,8 @@ def disable(session: "Session", stack: "Stack") -> int:
 
 def _remove(session: "Session", stack: "Stack", *, but: str = "") -> int:
     """Remove the credentials first: without them the function makes no probe, which would fail."""
-    again = "run the command again."
-    with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
+    again = "Run the command again."
+    with as_lines(stack, outcome_unknown=again, interrupted=again):
         store = open_bucket(session, stack)
         for key in list(store.list_keys(watching.SECRETS)):
             if key != watching.secret_key(but):

@@ -296,7 +296,7 @@ def follow(
         except UnavailableError as failure:
             events = {}
             if is_available:
-                output.complain(f"New events are delayed; the command is still trying: {failure}")
+                output.complain(f"The command is still trying to read new events: {failure}")
             is_available = False
 
 

@@ -181,7 +181,7 @@ def _warning(what: str, who: "v1.Principal", api: "Api") -> Warned:
     """Return what the page says of credentials that outlast a session for a browser; empty for others."""
     if what != "token" and who.expires and who.expires - api.now() <= _LONGEST:
         return ()
-    given = f"The browser will receive the {what} of {api.source} itself, which "
+    given = f"The browser will receive the {what} of {api.source} itself. The {what} "
     ends: Warned = (("text", f"{given}never expires"),)
     if who.expires:
         ends = (("text", f"{given}lasts until "), ("time", timestamp.write(who.expires)))

@@ -44,15 +44,15 @@ form needs them only if the API's address is not known. For the local AWS, run
         "--team",
         type=rules.team,
         metavar="TEAM",
-        help="the team whose account, stack or API is checked; default: HOLDFAST_TEAM, except with STATE, "
-        "or else the profile's",
+        help="the team whose account, stack or API is checked; default: HOLDFAST_TEAM (not with STATE), "
+        "or else the profile's team",
     ),
     option(
         "--address",
         type=rules.address,
         metavar="URL",
         help="the API's base URL, as clients reach it; default, with STATE: HOLDFAST_ADDRESS, or else the "
-        "profile's",
+        "profile's address",
     ),
     arguments.PROFILE,
     arguments.REGION,

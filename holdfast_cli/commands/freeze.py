@@ -147,11 +147,12 @@ def _freeze_pattern(
 def _frozen_pattern(freeze: "v1.PatternFreeze", wanted: str, outcomes: Sequence[_Outcome]) -> _Outcome:
     """Return the outcome for a pattern, given those of its states."""
     until = moment(freeze, "until")
-    ends = f"until {until or 'it is unfrozen'}"
+    ends = f"until {until}" if until else f"until you run `holdfast state unfreeze '{freeze.pattern}'`"
     said = f"{freeze.pattern} is frozen {ends}"
     if freeze.id != wanted:
         by = person(freeze.by, freeze.owner, "")
-        said = f"{freeze.pattern} was frozen already by {by}, {ends}: {freeze.reason}"
+        ends = f", until {until}" if until else ""
+        said = f"{freeze.pattern} was frozen already by {by}{ends}: {freeze.reason}"
     left = _is_left(outcomes)
     holds = (
         "No matching state can be created, but the freeze is not complete yet: the states named above are "
@@ -189,7 +190,7 @@ def _freeze_one(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | No
 
 def _frozen(name: str, freeze: "v1.PlacedFreeze") -> _Outcome:
     until = moment(freeze, "until")
-    ends = f"until {until}" if until else f"until `holdfast state unfreeze {name}`"
+    ends = f"until {until}" if until else f"until you run `holdfast state unfreeze {name}`"
     return _Outcome(name, "frozen", f"{name} is frozen {ends}.", freeze)
 
 
@@ -325,7 +326,10 @@ def _covered(state: "v1.CoveredState") -> _Outcome:
     if state.frozen:
         said = f"{_frozen(name, by).said} The frozen pattern {by.pattern} covers it."
         return _Outcome(name, "frozen", said, by)
-    said = f"{name} is locked now, and the frozen pattern {by.pattern} covers it: freeze {by.pattern} again."
+    said = (
+        f"{name} is locked now, so the freeze of the pattern {by.pattern} does not stop the lock's holder. "
+        f"When the lock is released, freeze {by.pattern} again."
+    )
     return _Outcome(name, "locked", said, by)
 
 

@@ -1,9 +1,10 @@
 """`holdfast import`: moves states from another backend into Holdfast, and closes the other place."""
 
 import argparse
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from holdfast.access import Action, Role, allowed
 from holdfast_cli.api.sign_in import sign_in
@@ -63,8 +64,8 @@ List the states of a source, give each a name in Holdfast, and print a plan. A c
 at each state has its serial, or says why the state has no name. If a state has no name,
 the exit code is 1. Save the plan in a file, and change names there. The command reads
 the source and Holdfast, and changes nothing. Needs the role reader. The plan of a
-bucket does not include errored.tfstate, *.backup, and objects that are not states and
-whose keys do not end with .tfstate. The command replaces an invalid name, or a name
+bucket does not include errored.tfstate, *.backup, or an object that is not a state and
+whose key does not end with .tfstate. The command replaces an invalid name, or a name
 that another state has, with the nearest free name.
 
 A rule of --map is PATTERN=NAME. The pattern matches what the plan has after 'from'. The
@@ -127,7 +128,8 @@ def _plan(args: argparse.Namespace) -> None:
     count = len(made.plan.states)
     if unnamed:
         raise CommandError(
-            f"{len(unnamed)} of {count} states have no name: name them in the plan, or remove their tables."
+            f"States without a name: {len(unnamed)} of {count}. In the plan, name these states or remove "
+            "their tables."
         )
     output.tell(f"holdfast: {'1 state' if count == 1 else f'{count} states'} can be imported.")
 
@@ -168,8 +170,18 @@ def _place(args: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
     granted = [_ROLES[grant.role] for grant in who.grants or () if grant.role in _ROLES]
     if granted and not any(allowed(role).issuperset(actions) for role in granted):
         enough = next(role for role in Role if allowed(role).issuperset(actions))
-        raise CommandError(f"This needs the role '{enough}', which {who.principal} does not have.")
+        raise CommandError(f"This command needs the role '{enough}', which {who.principal} does not have.")
     return NewPlace(api)
+
+
+_INTERRUPTED: Final[Mapping[str, str]] = {
+    "run": "Locks of the import may still be held. `holdfast import run {plan}` releases them and continues "
+    "the import.",
+    "close": "Some states may be closed. `holdfast import close {plan}` continues, and `holdfast import "
+    "reopen {plan}` opens these states again.",
+    "reopen": "Some states may still be closed. `holdfast import reopen {plan}` continues.",
+}
+"""What to do after Ctrl-C in a command that holds locks."""
 
 
 @contextmanager
@@ -182,9 +194,8 @@ def _opened(args: argparse.Namespace, command: str) -> Iterator[Run]:
         try:
             yield Run(read, journal, source, place)
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(
-                f"Run `holdfast import run {args.plan}` to continue the import, or to release its locks."
-            )
+            if command in _INTERRUPTED:
+                interrupt.add_note(_INTERRUPTED[command].format(plan=args.plan))
             raise
 
 
@@ -250,7 +261,7 @@ def _run(args: argparse.Namespace, run: Run) -> None:
 
 @_step(
     "check",
-    "compare both places",
+    "compare the states in the source and in Holdfast",
     """\
 Compare every state in the source and in Holdfast, and name the states that were written
 in the source after their import. Changes nothing. Needs the role reader.""",
@@ -288,7 +299,7 @@ def _close(args: argparse.Namespace, run: Run) -> None:
     if not stopped:
         raise CommandError(f"This source cannot be closed. A lock would not stop {not_stopped}.")
     outcomes = closing.close(run, refuse_writes=args.bucket_policy)
-    more = f" Stopped: {stopped}. Not stopped: {not_stopped}."
+    more = f" The locks stop {stopped}. The locks do not stop {not_stopped}."
     if not any(outcome.word == closing.CLOSED for outcome in outcomes):
         more = " Nothing was closed."
     elif args.bucket_policy:

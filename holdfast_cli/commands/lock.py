@@ -157,8 +157,8 @@ def _show(args: argparse.Namespace) -> None:
     "break",
     "remove the lock of a killed client",
     """\
-Remove exactly the lock that is named. A lock that a client acquired afterwards is not
-removed, even if it has the same ID. A client that still works under the removed lock
+Remove exactly the named lock. The command does not remove a lock that a client acquires
+later, even if that lock has the same ID. A client that still works under the removed lock
 cannot write any more. Without an ID, the command shows the lock and asks for
 confirmation. To remove a lock of another principal, you need the role maintainer. To
 remove a lock of your own principal, the role writer is enough, unless the team forbids

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command()
 
-_AGAIN = "run the command again; it continues where it stopped."
+_AGAIN = "Run the command again. It continues where it stopped."
 
 
 @COMMAND.define(
@@ -54,7 +54,7 @@ def _recover(args: argparse.Namespace) -> None:
     session = stack.sign_in(chosen)
     replica = stack.find_replica(session, chosen.team) if chosen.team else None
     place = replica or stack.find(session, chosen.team)
-    with records.as_lines(place, outcome_unknown=_AGAIN, interrupted=_AGAIN.capitalize()):
+    with records.as_lines(place, outcome_unknown=_AGAIN, interrupted=_AGAIN):
         new = recovering.side(session, place.bucket, place.account)
         old_bucket = names.bucket_name(place.team, place.account, args.source)
         old = recovering.side(session, old_bucket, place.account, args.source)
@@ -94,9 +94,10 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
         output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))
     if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
-            f"{_counted(missing, 'object')} of {old.bucket} had not been copied. S3 continues to copy while "
-            f"the stack {stack_name} exists. Run the command again in a few minutes, and then delete the "
-            "stack."
+            f"S3 has not copied {_counted(missing, 'object')} of {old.bucket} yet. S3 continues to copy "
+            "while "
+            f"the stack {stack_name} exists. Run the command again in a few minutes. Delete the stack only "
+            "when the command lists no object."
         )
     if not was_fenced:
         raise CommandError(
@@ -139,16 +140,15 @@ def _take_over(
         _write_after(stale, staying, late, here, changed, is_fenced=is_fenced)
     if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
-            f"{_counted(missing, 'object')} of {old.bucket} had not been copied. Wait a minute and run the "
-            "command again. Objects that S3 still has not copied then are missing in the new bucket; the "
-            "old bucket has them."
+            f"S3 had not copied {_counted(missing, 'object')} of {old.bucket}. Wait a minute, and run the "
+            "command again. Objects that the next run lists again are only in the old bucket."
         )
     if late:
         raise CommandError(
-            f"{new.bucket} has an older current version of {_counted(late, 'object')} than the old bucket. "
-            "Make the named versions current before a client writes. Use `holdfast state restore`, "
-            "or `holdfast state undelete` for a state that is deleted in the new bucket, or `holdfast state "
-            "delete` for a state that is deleted in the old bucket."
+            f"In {new.bucket}, the current version of {_counted(late, 'object')} is older than in the old "
+            "bucket. Before a client writes, make the listed versions current with `holdfast state restore`. "
+            "If a state is deleted in the new bucket, use `holdfast state undelete`. If a state is deleted "
+            "in the old bucket, use `holdfast state delete`."
         )
 
 
@@ -166,7 +166,7 @@ def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
                 f"The command cannot make the old bucket {old.bucket} refuse writes: {error} Later writes "
                 "to that bucket would be lost.",
                 "gone",
-                "--old-side-is-gone confirms that no client can write there any more",
+                "use --old-side-is-gone if no client can write to that bucket any more",
             )
         return False
     return True
@@ -206,8 +206,8 @@ def _write_after(
     for entry in staying:
         if entry.lock.freeze:
             lines.append(
-                f"{entry.name} is still frozen: {entry.lock.freeze.reason}. If the freeze was lifted before, "
-                f"run `holdfast state unfreeze {entry.name}`."
+                f"{entry.name} is still frozen: {entry.lock.freeze.reason}. If the freeze was lifted in the "
+                f"old bucket, run `holdfast state unfreeze {entry.name}`."
             )
         else:
             lines.append(
@@ -224,7 +224,7 @@ def _write_after(
         hours = int(recovering.LATELY.total_seconds()) // 3600
         lines.append(
             f"S3 made its newest copy {output.moment(here.newest)}, so later changes, such as a revocation, "
-            f"may be missing. Check these objects, which changed in the {hours} h before: "
+            f"may be missing. Check these objects, which changed in the {hours} hours before that copy: "
             f"{', '.join(changed)}"
         )
     output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))

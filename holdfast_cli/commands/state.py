@@ -81,7 +81,7 @@ def _version(name: str, metavar: str, default: str) -> Option:
 @COMMAND.add(
     "list",
     "list states",
-    "Show the states in your scope, with their locks and freezes. Options narrow it down.",
+    "Show the states in your scope, with their locks and freezes. Options narrow the list.",
     """\
   holdfast state list
   holdfast state list network/ --locked
@@ -514,7 +514,7 @@ def _end_with_difference(args: argparse.Namespace, differences: "v1.Differences"
     "print the content of a state",
     f"""\
 Print a version of a state as it is stored, by default the current one. Needs the role
-reader; with the role outputs, it prints only the outputs.
+reader. With the role outputs, the command prints only the outputs.
 
 {version_reference.HELP}""",
     """\

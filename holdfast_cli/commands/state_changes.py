@@ -47,12 +47,12 @@ COMMAND = Command()
     "restore",
     "restore an earlier version of a state",
     f"""\
-Write the content of an earlier version again, as a new version with the next serial,
-under a lock. No version is lost, so another restore can undo it. A restore does not
-change the infrastructure: run `terraform plan` afterwards. If the state already has
-this content, nothing changes. With --frozen, the command writes under your own freeze,
-which stays, so that no client can write before or after the restore. Needs the role
-maintainer.
+Write the content of an earlier version again, as a new version with the next serial.
+The command holds the state's lock while it writes. No version is lost, so you can undo
+a restore with another restore. A restore does not change the infrastructure: run
+`terraform plan` afterwards. If the state already has this content, nothing changes.
+With --frozen, the command writes under your own freeze. The freeze stays, so no client
+can write before or after the restore. Needs the role maintainer.
 
 {version_reference.HELP}
 A version that was never acknowledged is restored only by its ID.""",
@@ -98,13 +98,14 @@ def _restore(args: argparse.Namespace) -> None:
         version, current = state_versions.resolve(api, args.state, args.version.sent)
         if version.status == v1.NEVER_ACKNOWLEDGED:
             raise CommandError(
-                f"{args.version} of the state {args.state} is {_described(api, args, version)}: its writer "
-                f"was refused. To restore it anyway, name it by its ID, {version.version}."
+                f"{args.version} of the state {args.state} is {_described(api, args, version)}. Holdfast "
+                "refused this write. To restore the version anyway, name it by its ID, "
+                f"{version.version}."
             )
     if not (current and current.version):  # the request needs a current version to compare
         raise CommandError(
-            f"There is no current version of the state {args.state}: nothing was restored. If it was "
-            f"deleted, `holdfast state undelete {args.state}` brings it back."
+            f"There is no current version of the state {args.state}: nothing was restored. If the state "
+            f"was deleted, `holdfast state undelete {args.state}` brings it back."
         )
     said = _described(api, args, version)
     which = said if args.version.is_id else f"{args.version}, {said}"
@@ -142,8 +143,8 @@ def _restore(args: argparse.Namespace) -> None:
     "delete a state",
     """\
 Delete a state, after you type its name to confirm. Its versions are kept, and `holdfast
-state undelete` brings it back. The infrastructure is not changed. A state that
-changed since it was shown is not deleted. Needs the role maintainer.""",
+state undelete` brings it back. The infrastructure is not changed. If the state changes
+before you confirm, it is not deleted. Needs the role maintainer.""",
     """\
   holdfast state delete network/old
   holdfast state delete network/old --yes --reason 'moved to network/new'
@@ -163,7 +164,7 @@ def _delete(args: argparse.Namespace) -> None:
     if not state.version:
         raise CommandError(f"There is no current version of the state {args.state}: nothing was deleted.")
     if state.resources is None:
-        resources = " How many resources it has is unknown: its content was not read."
+        resources = " The number of its resources is unknown, because its content was not read."
     else:
         tracked = state.resources.managed
         is_one = tracked == 1

@@ -23,9 +23,8 @@ _FOLDED_FROM = 6
 _USUAL_HOST = "registry.terraform.io/"
 """The beginning of a provider's address that a terminal leaves out, as configurations do."""
 _WHY = {
-    "too_large": "too large",
-    "encrypted": "encrypted by its client",
-    "unreadable": "not version 4 of the state format",
+    "encrypted": "because its client encrypted it",
+    "unreadable": "because its content is not version 4 of the state format",
 }
 
 COMMAND = Command()
@@ -299,8 +298,10 @@ def _find(args: argparse.Namespace) -> None:
                 f"{state.name}` shows all its resources."
             )
     for each in skipped:
-        why = _WHY.get(each.why, each.why)
-        output.tell(f"holdfast: {each.name} was not searched: it is {why} ({size(each.size)}).")
+        why = f"because it is too large: {size(each.size)}"
+        if each.why != "too_large":
+            why = _WHY.get(each.why, f"for the reason '{each.why}'")
+        output.tell(f"holdfast: {each.name} was not searched, {why}.")
 
 
 def _group(state: "v1.FoundState") -> "Iterator[str]":
@@ -317,7 +318,7 @@ def _group(state: "v1.FoundState") -> "Iterator[str]":
         then = (
             "--long shows them"
             if count == len(state.resources)
-            else f"`holdfast state resources {state.name}`"
+            else f"`holdfast state resources {state.name}` shows all resources"
         )
         yield output.wrapped(output.plain(f"and {more} more: {then}"), head="  ", hanging=2)
 

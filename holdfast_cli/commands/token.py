@@ -48,9 +48,9 @@ def _expires_option(default: str) -> Option:
     "create",
     "create an access token",
     f"""\
-Create an access token, and print exports with its secret, once, for a shell to
-evaluate. The token expires after {DEFAULT_LIFETIME.days} days, or at the time in
---expires. Without --owner, the description becomes the owner, unless it is too long.
+Create an access token, and print exports with its ID and secret, for a shell to
+evaluate. The secret is shown only once. The token expires after {DEFAULT_LIFETIME.days}
+days, or at the time in --expires. Without --owner, the description becomes the owner, unless it is too long.
 All users who see the token's locks and versions also see its owner.
 {arguments.needs("write to")}""",
     """\
@@ -81,7 +81,7 @@ def _create(args: argparse.Namespace) -> None:
         session, found, grants, args.description, args.expires, _owner(args), networks
     )
     lost = (
-        f"The token {token.id} was created, but its secret is lost: revoke it with "
+        f"The token {token.id} was created, but its secret is lost: revoke the token with "
         f"`holdfast token revoke {token.id} --team {found.team}`."
     )
     with output.after(lost):
@@ -127,7 +127,7 @@ def _list(args: argparse.Namespace) -> None:
         text = _table(shown, now, brief=output.is_brief(long=args.long))
     else:
         hidden = len(listing.tokens)
-        other = f"; {hidden} expired or revoked: --all shows them" if hidden else ""
+        other = f", and {hidden} expired or revoked. --all shows all tokens" if hidden else ""
         text = output.wrapped(
             f"The team {found.team} has no valid tokens{other}. `holdfast token create --help` shows how to "
             "create one."
@@ -139,8 +139,8 @@ def _list(args: argparse.Namespace) -> None:
     "show",
     "show an access token",
     f"""\
-Show an access token's role, scope, expiry, and who created, rotated and revoked
-it; never its secret. {arguments.needs("read")}""",
+Show the role, scope and expiry of an access token, and who created, rotated and revoked
+it. The command does not show the secret. {arguments.needs("read")}""",
     """\
   holdfast token show k2v9x0q7m3c1d8f5a6b4
   holdfast token show k2v9x0q7m3c1d8f5a6b4 --json
@@ -165,8 +165,8 @@ def _show(args: argparse.Namespace) -> None:
     "update",
     "change the description or owner of an access token",
     f"""\
-Change a token's description or owner. Its secret, grants and expiry are not changed: for
-other grants or networks create another token, then revoke this one. Locks and versions
+Change a token's description or owner. Its secret, grants and expiry are not changed. For
+other grants or networks, create another token, and revoke this token. Locks and versions
 keep the owner that they were written with. {arguments.needs("read and write")}""",
     """\
   holdfast token update k2v9x0q7m3c1d8f5a6b4 --owner bob@example.com
@@ -208,10 +208,10 @@ def _changes(before: "Token", after: "Token", done: str) -> str:
     "rotate",
     "give an access token a new secret",
     f"""\
-Give an access token a new secret, and print it in exports, once. The old secret stays
-valid for {rules.shown(DEFAULT_KEPT)}, or as long as --keep says. Still older secrets
-expire within 60 seconds. The ID and the grants are not changed. The token's lifetime
-starts again. {arguments.needs("read and write")}""",
+Give an access token a new secret, and print exports with it. The secret is shown only
+once. The old secret stays valid for {rules.shown(DEFAULT_KEPT)}, or as long as --keep
+says. Still older secrets expire within 60 seconds. The ID and the grants are not
+changed. The token's lifetime starts again. {arguments.needs("read and write")}""",
     """\
   holdfast token rotate k2v9x0q7m3c1d8f5a6b4
   holdfast token rotate k2v9x0q7m3c1d8f5a6b4 --keep 2h --expires 30d

@@ -45,8 +45,8 @@ class _Fixed(argparse.Action):
     def __call__(self, *_: object) -> None:
         raise argparse.ArgumentError(
             self,
-            "this cannot be changed in an existing record, because its sessions would stay valid. Create a "
-            "new record, then remove the old record: that ends its sessions",
+            "you cannot change who may sign in by an existing record, because its sessions would stay valid. "
+            "Create a new record, then remove the old record, which ends its sessions",
         )
 
 
@@ -54,7 +54,7 @@ def _claim(value: str) -> tuple[str, str]:
     name, equals, wanted = rules.unicode_text(value).partition("=")
     if not (name and equals and wanted):
         raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid claim: name=value, as in repository=acme/network"
+            f"{value!r} is not a valid claim: write name=value, as in repository=acme/network"
         )
     if "*" in wanted:
         raise argparse.ArgumentTypeError(
@@ -259,8 +259,8 @@ def _update(args: argparse.Namespace) -> None:
     "remove",
     "remove a trust record",
     f"""\
-Remove a trust record. Callers that signed in by it are refused within 60 seconds,
-with an ID token and with a session.
+Remove a trust record. Within 60 seconds, Holdfast refuses the ID tokens and sessions of
+callers that signed in by the record.
 {arguments.needs("read and write")}""",
     """\
   holdfast trust remove network-main

@@ -78,8 +78,8 @@ def _enable(args: argparse.Namespace) -> None:
 
     session, found = stack.open_team(settings.resolve(args))
     token = watch.enable(session, found, args.expires)
-    ends = output.moment(token.expires) if token.expires else "never"
-    output.outcome(f"The probe of the team {found.team} is enabled; its token {token.id} expires: {ends}.")
+    ends = f"expires {output.moment(token.expires)}" if token.expires else "never expires"
+    output.outcome(f"The probe of the team {found.team} is enabled. Its token {token.id} {ends}.")
 
 
 @COMMAND.add(
@@ -99,7 +99,7 @@ def _disable(args: argparse.Namespace) -> None:
 
     session, found = stack.open_team(settings.resolve(args))
     count = watch.disable(session, found)
-    output.outcome(f"The probe of the team {found.team} is disabled; revoked tokens: {count}.")
+    output.outcome(f"The probe of the team {found.team} is disabled. Revoked tokens: {count}.")
 
 
 def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding]:

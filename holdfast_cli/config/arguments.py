@@ -19,12 +19,12 @@ ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {purpose(role)}\n" for
 
 
 AGO: Final = (
-    "a time ago, such as 30d or 12h; or a local time, such as 2026-11-01 or 2026-11-01T14:00; or a UTC "
-    "time, with a final Z"
+    "a duration before now, such as 30d or 12h; a local time, such as 2026-11-01 or 2026-11-01T14:00; or a "
+    "UTC time, with a final Z"
 )
 """How to write a time in the past, for the help."""
 FROM_NOW: Final = (
-    "a time from now, such as 90d or 2h; or a local time, such as 2099-01-31 or 2099-01-31T14:00; or a UTC "
+    "a duration from now, such as 90d or 2h; a local time, such as 2099-01-31 or 2099-01-31T14:00; or a UTC "
     "time, with a final Z"
 )
 """How to write a time in the future, for the help."""
@@ -33,21 +33,21 @@ _TEAM: Final = option(
     "--team",
     type=rules.team,
     metavar="TEAM",
-    help="the team whose stack is used; default: HOLDFAST_TEAM, else the profile's, else the only deployed "
-    "one",
+    help="the team whose stack is used; default: HOLDFAST_TEAM, else the profile's team, else the only "
+    "deployed team",
 )
 PROFILE: Final = option(
     "--profile",
     type=rules.profile,
     metavar="NAME",
-    help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`. A typed "
-    "profile has precedence over variables",
+    help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`. The "
+    "settings of a profile that you name here have precedence over variables",
 )
 REGION: Final = option(
     "--region",
     type=rules.region,
     metavar="REGION",
-    help="the AWS region; default: AWS_REGION, else the profile's, else the region of the AWS profile",
+    help="the AWS region; default: AWS_REGION, else the profile's region, else the region of the AWS profile",
 )
 TEAM: Final = several(_TEAM, PROFILE, REGION)
 """Options that name a team, a profile and a region."""
@@ -58,7 +58,7 @@ ADDRESS_OR_TEAM: Final = several(
             "--address",
             type=rules.address,
             metavar="URL",
-            help="the API's base URL; default: HOLDFAST_ADDRESS, or else the profile's",
+            help="the API's base URL; default: HOLDFAST_ADDRESS, or else the profile's address",
         ),
     ),
     PROFILE,
@@ -71,7 +71,7 @@ API: Final = several(
         type=rules.address,
         metavar="URL",
         help=(
-            "the API's base URL; default: HOLDFAST_ADDRESS, else the profile's, else the address in "
+            "the API's base URL; default: HOLDFAST_ADDRESS, else the profile's address, else the address in "
             "TF_HTTP_ADDRESS, else the host of the only TF_TOKEN_… of Holdfast"
         ),
     ),
@@ -87,7 +87,8 @@ PREFIX: Final = option(
     type=rules.beginning,
     default=rules.Beginning(""),
     metavar="PREFIX|PATTERN",
-    help="show only states whose names begin with this, such as network/, or match this, such as '*/prod'",
+    help="show only states whose names begin with PREFIX, such as network/, or match PATTERN, such as "
+    "'*/prod'",
 )
 """An optional prefix of states' names, or a pattern."""
 REASON: Final = option(
@@ -132,7 +133,7 @@ def session_seconds(value: str) -> int:
 
     seconds = int(rules.duration(value).total_seconds())
     if not MIN_SECONDS <= seconds <= MAX_SECONDS:
-        raise argparse.ArgumentTypeError(f"{value!r} is not from {_lifetimes()}")
+        raise argparse.ArgumentTypeError(f"{value!r} is not a duration from {_lifetimes()}")
     return seconds
 
 
@@ -189,7 +190,7 @@ def grants(*, replace: bool = False) -> Option:
                 "--role",
                 choices=[role.value for role in Role],
                 metavar="ROLE",
-                help="what it allows on the states of --scope",
+                help="the role to grant on the states that --scope names",
             ),
             option(
                 "--grant",
@@ -205,7 +206,7 @@ def grants(*, replace: bool = False) -> Option:
             action="append",
             type=rules.scope,
             metavar="PATTERN",
-            help=f"{patterns}; replaces the scope: name all of its patterns" if replace else patterns,
+            help=f"{patterns}; replaces the whole scope: name all its patterns" if replace else patterns,
         ),
     )
 
@@ -233,7 +234,9 @@ def changed_grants(args: argparse.Namespace) -> "Change":
 
 def _check_scope(args: argparse.Namespace) -> None:
     if args.grant and args.scope:
-        raise UsageError(f"--scope needs --role: add `--grant {args.grant[0].role}:PATTERN` instead.")
+        raise UsageError(
+            f"--scope is only for --role. For more states, write `--grant {args.grant[0].role}:PATTERN`."
+        )
 
 
 ANYWHERE: Final = "anywhere"
@@ -281,7 +284,7 @@ def description(*, default: str | None = "") -> Option:
         default=default,
         type=rules.unicode_text,
         metavar="TEXT",
-        help="a note on what it is for",
+        help="a note on what the token or record is for",
     )
 
 
@@ -292,7 +295,7 @@ def owner(*, default: str | None = "") -> Option:
         default=default,
         type=rules.owner,
         metavar="WHO",
-        help="who uses it, such as bob@example.com; shown with its locks and versions; Holdfast does not "
-        "verify it",
+        help="who uses the token or record, such as bob@example.com; shown with locks and versions; Holdfast "
+        "does not verify the owner",
     )
     return several(of_owner, renamed("--for", "--owner"))

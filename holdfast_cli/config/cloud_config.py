@@ -121,7 +121,8 @@ def workspace_of(state: StateName) -> tuple[str, str]:
     if found is None:
         raise UsageError(
             f"`cloud` cannot use the state {state}: the organization is the first segment of a name, and "
-            "this name has only one. To copy the state to a name with two segments, replace the backend "
+            "this name has only one segment. To copy the state to a name with two segments, replace the "
+            "backend "
             f"block of its configuration with the output of `holdfast backend-config GROUP/{state} --cloud`, "
             "run `terraform init`, and answer yes."
         )

@@ -157,7 +157,7 @@ def _write(file: Path, content: str, meant: Profiles, name: str) -> None:
         is_as_meant = False
     if not is_as_meant:  # it has inline tables, dotted keys or strings of several lines
         raise CommandError(
-            f"This command cannot change {file}, because of how it is written: edit it by hand."
+            f"This command cannot change {file}, because of its TOML syntax: edit the file by hand."
         )
     target = Path(os.path.realpath(file))  # the target of a link
     if target.exists() and not target.is_file():  # such as /dev/null

@@ -36,7 +36,7 @@ _PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]{1,2}", re.ASCII)
 _TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
 HOLDS_NONE: Final = (
-    "looks like a secret, and a setting must not have a secret: remove it, and rotate it if others may have "
+    "looks like a secret, which a setting must not have: remove the secret, and rotate it if others may have "
     "read it"
 )
 """The end of the message about a value that looks like a secret. The value is never shown."""
@@ -104,7 +104,7 @@ def profile(value: str) -> str:
     _check_form(
         _PROFILE,
         value,
-        "is not a valid profile name: 1 to 64 letters, digits, '-' and '_', with a letter or digit first",
+        "is not a valid profile name: use 1 to 64 letters, digits, '-' and '_', with a letter or digit first",
     )
     return value
 
@@ -113,7 +113,9 @@ def region(value: str) -> str:
     """Check the form of an AWS region, and return it."""
     _refuse_secret(value)
     _check_form(
-        _REGION, value, "is not a valid AWS region: words and a number, joined by '-', such as eu-central-1"
+        _REGION,
+        value,
+        "is not a valid AWS region: write words and a number, joined by '-', such as eu-central-1",
     )
     return value
 
@@ -139,7 +141,7 @@ def grant(value: str) -> Grant:
     role, colon, pattern = value.partition(":")
     if not colon or role not in list(Role):
         raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid grant: ROLE:PATTERN, as in 'writer:app/*'; the roles are "
+            f"{value!r} is not a valid grant: write ROLE:PATTERN, as in 'writer:app/*'; the roles are "
             f"{', '.join(Role)}"
         )
     return Grant(Role(role), (scope(pattern, f"--grant {role}:"),))
@@ -195,7 +197,7 @@ def beginning(value: str) -> Beginning:
     if "*" in value:
         return Beginning(value.partition("*")[0], state_or_pattern(value))
     _check_form(
-        _PREFIX, value, "is not the beginning of any state's name: letters, digits, '.', '_', '-' and '/'"
+        _PREFIX, value, "is not the beginning of any state's name: use letters, digits, '.', '_', '-' and '/'"
     )
     return Beginning(value)
 
@@ -215,7 +217,7 @@ def freeze_id(value: str) -> str:
         return operator.check_id(value[1:-1] if value[:1] + value[-1:] == "[]" else value)
     except InvalidRequest:
         raise argparse.ArgumentTypeError(
-            f"{value[:60]!r} is not the ID of a freeze: 32 digits of 0-9 and a-f"
+            f"{value[:60]!r} is not the ID of a freeze, which has 32 digits of 0-9 and a-f"
         ) from None
 
 
@@ -232,20 +234,22 @@ def owner(value: str) -> str:
 
 def count(value: str) -> int:
     """Parse a count, which is at least 1."""
-    _check_form(_COUNT, value, "is not a valid count: a whole number from 1 on")
+    _check_form(_COUNT, value, "is not a valid count: write a whole number from 1 on")
     return int(value)
 
 
 def size(value: str) -> int:
     """Parse a number of bytes such as `4MB` or `1.5GB`; units are powers of 1000, as in `max_state_mb`."""
-    parts = _check_form(_SIZE, value, "is not a valid size: a number with B, KB, MB or GB, as in 4MB")
+    parts = _check_form(_SIZE, value, "is not a valid size: write a number with B, KB, MB or GB, as in 4MB")
     return int(float(parts[1]) * _BYTES[parts[2].upper()])
 
 
 def tags(value: str) -> list[str]:
     """Parse a list of tags that are separated by commas."""
     _check_form(
-        _TAGS, value, "is not a valid list of tags: letters, digits, '-', '_' and ':', with ',' between two"
+        _TAGS,
+        value,
+        "is not a valid list of tags: use letters, digits, '-', '_' and ':', with ',' between tags",
     )
     return value.split(",")
 
@@ -265,7 +269,9 @@ def token_id(value: str) -> str:
 
     if not is_token_id(value):
         # The value may be the secret, which must not get into a log.
-        raise argparse.ArgumentTypeError("it is not a valid token ID: 20 lower-case letters and digits")
+        raise argparse.ArgumentTypeError(
+            "the value is not a valid token ID, which has 20 lower-case letters and digits"
+        )
     return value
 
 
@@ -286,7 +292,7 @@ def unicode_text(value: str) -> str:
 def duration(value: str) -> timedelta:
     """Parse a duration such as `90d`, `12h`, `30m` or `0s`."""
     parts = _check_form(
-        _DURATION, value, "is not a valid duration: a whole number with d, h, m or s, as in 12h"
+        _DURATION, value, "is not a valid duration: write a whole number with d, h, m or s, as in 12h"
     )
     try:
         span = timedelta(**{_UNITS[parts[2]]: int(parts[1])})

@@ -244,8 +244,9 @@ class _At:
         if unreserved < _LEAST_CONCURRENCY:
             yield (
                 Level.PROBLEM,
-                f"{text}; a request needs up to two functions, and requests above the limit get 503.",
-                f"Ask for {_DEFAULT_CONCURRENCY}: `aws service-quotas request-service-quota-increase "
+                f"{text}. A request needs up to two functions, and requests above the limit get 503.",
+                f"Request a quota of {_DEFAULT_CONCURRENCY} with `aws "
+                "service-quotas request-service-quota-increase "
                 f"--service-code lambda --quota-code {_CONCURRENCY_QUOTA} --desired-value "
                 f"{_DEFAULT_CONCURRENCY} --region {self.region}`.",
             )
@@ -259,8 +260,8 @@ class _At:
             if large:
                 yield (
                     Level.NOTE,
-                    f"{team} asks for {max(large)} MB. A new account may allow {_NEW_ACCOUNTS_MEMORY}, and "
-                    "no AWS call returns the limit.",
+                    f"{team} asks for {max(large)} MB of memory. A new account may allow only "
+                    f"{_NEW_ACCOUNTS_MEMORY} MB, and no AWS call returns the limit of an account.",
                     (
                         "If the deployment fails because of this limit, ask AWS Support to raise it, or "
                         "lower `memory`."
@@ -300,7 +301,7 @@ class _At:
                 deployed = True
                 yield Level.NOTE, *_still_deployed(stack, self.region)
         if not deployed:
-            yield Level.OK, f"{self.region} has no stack that only earlier releases need."
+            yield Level.OK, f"{self.region} has no stack that only an earlier release needs."
 
     def keys(self) -> Iterator[Finding]:
         """Yield whether S3 can encrypt with the keys that the teams' settings name, and who administers."""
@@ -338,8 +339,8 @@ class _At:
                 yield (
                     Level.PROBLEM,
                     f"There is a bucket {name}, and S3 does not let these credentials see it.",
-                    "Use credentials with s3:ListBucket on it. If they have it, the bucket belongs to "
-                    "another account: choose another name for the team.",
+                    "Use credentials with s3:ListBucket on the bucket. If they have this permission, the "
+                    "bucket belongs to another account: choose another name for the team.",
                 )
             else:
                 raise
@@ -347,21 +348,21 @@ class _At:
         stack = names.stack_name(team)
         found = self.stack(stack)
         if found is None:
-            which = f"no stack {stack}"
-            do = "Import it as docs/operate/removing.md says, or choose another name for the team."
+            which = f"there is no stack {stack}"
+            do = "Import the bucket as docs/operate/removing.md says, or choose another name for the team."
         else:
             if _outputs(found).get(names.BUCKET_NAME) == name:
                 yield Level.OK, f"The bucket {name} belongs to the stack {stack}."
                 return
-            which = f"the stack {stack}, which is {found['StackStatus']}, does not have it"
+            which = f"the stack {stack}, which is {found['StackStatus']}, does not have the bucket"
             do = (
-                "Unless it is being deployed, delete the stack; then import the bucket "
-                "(docs/operate/removing.md)."
+                "If the stack is not being deployed now, delete it. Then import the bucket as "
+                "docs/operate/removing.md says."
             )
         yield (
             Level.PROBLEM,
-            f"There is a bucket {name} in the account, and {which}: an earlier stack left it, with its "
-            "states. A deployment would fail, because it must not start with an empty store.",
+            f"An earlier stack left the bucket {name}, with its states, in the account: {which}. A "
+            "deployment would fail, because the team's stack creates a bucket with this name.",
             do,
         )
 
@@ -399,7 +400,7 @@ def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Outcom
         yield (
             Level.PROBLEM,
             f"The functions of {stack} may not use the key {key} yet: writes would fail during a deployment.",
-            f'First deploy the team\'s current key with previous_keys = ["{key}"].',
+            f'First deploy the stack with its current key, and with previous_keys = ["{key}"].',
         )
 
 
@@ -418,9 +419,9 @@ def _administrator(iam: Any, arn: str) -> Iterator[Outcome]:
         yield (
             Level.PROBLEM,
             f"key_administrators: there is no {kind} {arn}, so this {kind} cannot administer the key.",
-            f"Write {there}."
+            f"In teams.toml, write {there}."
             if there
-            else f"Create the {kind}, or write the ARN of another one in teams.toml.",
+            else f"Create the {kind}, or write the ARN of another {kind} in teams.toml.",
         )
 
 
@@ -431,8 +432,8 @@ def _topic(sns: Any, setting: str, topic: str) -> Iterator[Outcome]:
         yield (
             Level.PROBLEM,
             f"{setting}: there is no topic {topic} in this region.",
-            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]}`, or write the ARN of another one "
-            "in teams.toml.",
+            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]}`, or write the ARN of another "
+            "topic in teams.toml.",
         )
         return
     statements = json.loads(found["Attributes"].get("Policy", "{}")).get("Statement", [])

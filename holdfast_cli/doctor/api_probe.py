@@ -78,7 +78,7 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
     if credentials is None:
         yield note(
             "api.credentials",
-            "The API was not tried with credentials: TF_HTTP_USERNAME and TF_HTTP_PASSWORD are not set.",
+            "The API was not tested with credentials: TF_HTTP_USERNAME and TF_HTTP_PASSWORD are not set.",
             probe.make_token,
         )
         return
@@ -88,7 +88,7 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
     if bucket.keeps_everything:
         yield note(
             "api.write",
-            "Lock, write and release were not tried: the bucket puts every object under retention, so the "
+            "Lock, write and release were not tested: the bucket puts every object under retention, so the "
             "objects of this check could not be removed.",
         )
         return
@@ -135,7 +135,7 @@ class _Probe:
         received = time.time()
         version = health.text("version")
         if health.status != 200 or not version:
-            yield self._wrong("api.health", health, "200 with its version")
+            yield self._wrong("api.health", health, "200 and its version")
             return False
         compared = versions.compare(version)
         if compared is None:
@@ -153,7 +153,7 @@ class _Probe:
         yield self._expect(
             "api.anonymous",
             401,
-            "The API responds to a request without credentials with 401.",
+            "The API responds with 401 to a request without credentials.",
             "GET",
             self._states,
             authorization=None,
@@ -170,7 +170,7 @@ class _Probe:
         yield self._expect(
             "api.wrong_secret",
             403,
-            "The API responds to a wrong secret with 403.",
+            "The API responds with 403 to a wrong secret.",
             "GET",
             self._states,
             authorization=wrong.authorization,
@@ -189,19 +189,20 @@ class _Probe:
         yield self._expect(
             "api.unknown_path",
             400,
-            "The API responds to a wrong path with 400, which Terraform does not mistake for an empty state.",
+            "The API responds with 400 to a wrong path. Terraform does not mistake a 400 for an empty state.",
             "GET",
             f"/stats/{self._state}",
         )
         # Older functions do not know the reserved names: they would keep the probe's versions for good.
         reserved = self._send("GET", f"/states/{names.RESERVED}/not-a-probe")
         if reserved.status == 400:
-            yield ok("api.reserved_name", "The deployed code reserves the names holdfast-doctor/*.")
+            yield ok("api.reserved_name", "The deployed functions reserve the state names holdfast-doctor/*.")
             return True
         yield problem(
             "api.reserved_name",
-            "Lock, write and release were not tried: the deployed code does not reserve names for this "
-            f"check ({_said(reserved)}).",
+            "Lock, write and release were not tested: the deployed functions are from an older release, "
+            f"which does not reserve the state names {names.RESERVED}/* for this test (a read returned "
+            f"{_said(reserved)}).",
             "Deploy the stack again, and then run this command again.",
         )
         return False
@@ -212,7 +213,7 @@ class _Probe:
         ping = self._send("GET", "/api/v2/ping", authorization=self._credentials.of_cloud)
         if ping.status in (200, 204) and ping.headers.get("tfp-api-version"):
             return ok("api.cloud", "The API responds to clients of `cloud` and `remote`.")
-        return self._wrong("api.cloud", ping, "204 with the header TFP-API-Version")
+        return self._wrong("api.cloud", ping, "204 and the header TFP-API-Version")
 
     # --- a run of Terraform --------------------------------------------------------------------------
 
@@ -230,7 +231,7 @@ class _Probe:
             yield note("api.lock_required", "The team accepts writes without a lock (require_lock = false).")
         else:
             yield self._judge(
-                "api.lock_required", without_lock, 428, "The API responds to a write without a lock with 428."
+                "api.lock_required", without_lock, 428, "The API responds with 428 to a write without a lock."
             )
         acquired = self._send("PUT", self._locks, holder)
         yield self._judge("api.acquire", acquired, 200, "The lock is acquired.")
@@ -239,10 +240,10 @@ class _Probe:
         held = self._send("PUT", self._locks, other)
         if held.json().get("ID") == json.loads(holder)["ID"]:
             yield self._judge(
-                "api.held", held, 423, "The API responds to a second run with 423 and the holder's lock info."
+                "api.held", held, 423, "The API responds with 423 and the holder's lock info to a second run."
             )
         else:
-            yield self._wrong("api.held", held, "423 with the holder's lock info")
+            yield self._wrong("api.held", held, "423 and the holder's lock info")
         yield from self._writes(holder, other)
         yield from self._reads()
         yield from self._releases(holder, other)
@@ -269,7 +270,7 @@ class _Probe:
         yield self._expect(
             "api.other_lock",
             423,
-            "The API responds to a write under another lock with 423.",
+            "The API responds with 423 to a write under another lock.",
             "POST",
             self._under(other),
             self._document(3),
@@ -288,17 +289,17 @@ class _Probe:
         compressed = self._send("GET", self._states, headers={"Accept-Encoding": "gzip"})
         for check, read, how in (("api.read", plain, "plain"), ("api.read_gzip", compressed, "compressed")):
             if read.status == 200 and read.body != self._document(4):
-                yield problem(check, f"The state was read {how}, and it came back altered.", self._look)
+                yield problem(check, f"A {how} read returned the state altered.", self._look)
             else:
-                yield self._judge(check, read, 200, f"The state comes back byte for byte, read {how}.")
+                yield self._judge(check, read, 200, f"A {how} read returns the state byte for byte.")
         cache, kind = (plain.headers.get(name, "") for name in ("cache-control", "content-type"))
         if cache == "no-store" and kind.startswith("application/json"):
             yield ok("api.headers", "The API returns a state as JSON that no cache may store.")
         else:
             yield problem(
                 "api.headers",
-                f"A state came as {kind!r} with Cache-Control {cache!r}, not as JSON with no-store: a cache "
-                "between client and API could return an old state.",
+                f"The API returned a state as {kind!r} with Cache-Control {cache!r}, not as JSON with "
+                "no-store: a cache between client and API could return an old state.",
                 self._look,
             )
         outputs = self._send("GET", f"/outputs/{self._state}")
@@ -340,8 +341,8 @@ class _Probe:
         passed = [verb for verb, path in verbs if self._passes(verb, path, other)]
         yield note(
             "api.verbs",
-            f"Of the verbs LOCK and UNLOCK, the API accepts {' and '.join(passed) or 'none'}; the methods "
-            "that `holdfast backend-config` prints do not need them.",
+            f"Of the verbs LOCK and UNLOCK, the API accepts {' and '.join(passed) or 'none'}. The block that "
+            "`holdfast backend-config` prints uses other methods.",
         )
 
     def _passes(self, verb: str, path: str, lock: bytes) -> bool:
@@ -401,7 +402,7 @@ class _Probe:
 
     def _wrong(self, check: str, reply: _Reply, wanted: str) -> Finding:
         return problem(
-            check, f"The API responded to {reply.request} with {_said(reply)}, not with {wanted}.", self._look
+            check, f"The API responded with {_said(reply)}, not {wanted}, to {reply.request}.", self._look
         )
 
 

@@ -45,7 +45,7 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
         yield problem(
             check,
             f"Not checked: the command failed with {type(error).__name__}.",
-            "Report it as an issue, with the command that you typed.",
+            "Report this as an issue, with the command that you typed.",
         )
 
 

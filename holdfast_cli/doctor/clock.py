@@ -38,4 +38,4 @@ def deviation(off: float, server: str) -> Iterator[str]:
     """Yield a sentence if the clocks differ by more than `LIMIT`."""
     if abs(off) > LIMIT:
         where = "ahead of" if off > 0 else "behind"
-        yield f"This machine's clock is {abs(off):.0f} seconds {where} that of {server}."
+        yield f"This machine's clock is {abs(off):.0f} seconds {where} the clock of {server}."

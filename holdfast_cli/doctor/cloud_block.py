@@ -63,7 +63,7 @@ def check(
         yield problem(
             "backend.workspace",
             str(error),
-            "Or replace the block with the output of `holdfast backend-config`.",
+            "Or replace the block with the output of `holdfast backend-config`, without --cloud.",
         )
         return
     yield _initialized(block, noted)
@@ -119,7 +119,7 @@ def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Blo
     clash = ""
     if name is not None:
         if selected is not None and selected.source == "TF_WORKSPACE" and selected.text != name.text:
-            clash = f"TF_WORKSPACE is {selected.text}, and the block has the workspace {name.text}"
+            clash = f"TF_WORKSPACE is {selected.text}, but the block has the workspace {name.text}"
         workspace: Value | None = name
     elif prefix is not None and selected is not None:
         workspace = Value(prefix.text + selected.text, selected.source)
@@ -169,20 +169,20 @@ def _hostname(used: _Configuration, base: str | None) -> Finding:
         )
     said = f"hostname in {used.hostname.source} is {used.hostname.text}"
     if base is not None and used.hostname.text.lower() not in (right, urlsplit(base).netloc):
-        return problem("backend.hostname", f"{said}, and the API is at {base}.", do)
+        return problem("backend.hostname", f"{said}, but the API is at {base}.", do)
     return ok("backend.hostname", f"{said}.")
 
 
 def _workspace(used: _Configuration, state: StateName, organization: str, workspace: str) -> Finding:
     """Return the finding on whether organization and workspace are those of the state."""
     do = (
-        f'Write organization = "{organization}", and the workspace "{workspace}": `holdfast backend-config '
-        f"{state} --cloud` prints the block."
+        f'In the block, write organization = "{organization}" and the workspace "{workspace}". '
+        f"`holdfast backend-config {state} --cloud` prints the block."
     )
     if used.clash:
         return problem("backend.workspace", f"{used.clash}.", "Unset TF_WORKSPACE.")
     if used.organization is None:
-        return problem("backend.workspace", "There is no organization.", do)
+        return problem("backend.workspace", "The block has no organization.", do)
     if used.workspace is None:
         return note(
             "backend.workspace",
@@ -193,7 +193,7 @@ def _workspace(used: _Configuration, state: StateName, organization: str, worksp
     try:
         found = state_name(used.organization.text, used.workspace.text)
     except InvalidName as error:
-        return problem("backend.workspace", f"{said} is not a state: {error.message}", do)
+        return problem("backend.workspace", f"{said} cannot be a state. {error.message}", do)
     if found != state:
         return problem("backend.workspace", f"{said} is the state {found}, not {state}.", do)
     return ok("backend.workspace", f"{said} is the state {state}.")
@@ -226,6 +226,6 @@ def _credentials(used: _Configuration, token: Value | None, block: Block) -> Ite
         yield problem(
             "credentials.plain_text",
             f"{block.file} has a token in plain text.",
-            "Remove the token from the block, and replace it, because others may have read it. Export the "
-            "new one.",
+            "Remove the token from the block. Replace the token, because others may have read it, and export "
+            "the new token.",
         )

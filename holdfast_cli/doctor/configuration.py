@@ -35,7 +35,7 @@ _CREDENTIALS: Final = ("username", "password")
 _FLAGS: Final = {
     "-lock=false": "the client does not lock, and a team that requires locks refuses the write with 428",
     "-backend=false": "`init` does not configure the backend",
-    "-backend-config": "it changes the backend at every `init`",
+    "-backend-config": "the option changes the backend at every `init`",
     "-state": "the state is read from a file",
 }
 
@@ -105,9 +105,9 @@ def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding
     if (named or selected) in ("", "default"):
         yield ok("workspace", "No workspace is selected.")
     elif named:
-        yield problem("workspace", f"TF_WORKSPACE is {named}, and {says}", "Unset TF_WORKSPACE.")
+        yield problem("workspace", f"TF_WORKSPACE is {named}, so {says}", "Unset TF_WORKSPACE.")
     else:
-        yield problem("workspace", f"{path} selects the workspace {selected}, and {says}", f"Remove {path}.")
+        yield problem("workspace", f"{path} selects the workspace {selected}, so {says}", f"Remove {path}.")
 
 
 def _flags(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
     elif found.type not in ("http", *cloud_block.TYPES):
         yield problem(
             "backend",
-            f"{found.file} has the backend {found.type!r}, and Holdfast's are 'http', 'cloud' and 'remote'.",
+            f"{found.file} has the backend {found.type!r}, but Holdfast needs 'http', 'cloud' or 'remote'.",
             "Replace the block with the output of `holdfast backend-config`, and run `terraform init "
             "-migrate-state`.",
         )
@@ -153,7 +153,7 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
         yield problem(
             "backend",
             f"Each of {', '.join(files)} has a backend, which Terraform refuses.",
-            "Keep one of them.",
+            "Keep one of these blocks.",
         )
     else:
         yield ok("backend", f"{found.file} has the backend {found.type!r}.")
@@ -193,7 +193,8 @@ def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
             "backend.init",
             f"The block and {noted.file}, which `init` wrote, differ in {', '.join(changed)}. Terraform uses "
             "the stored values, or stops if the block was edited since.",
-            "Run `terraform init -reconfigure`, with the same -backend-config, if the folder has one.",
+            "Run `terraform init -reconfigure`. If the last `init` had -backend-config, use the same "
+            "option again.",
         )
     else:
         yield ok("backend.init", "The block is as `terraform init` stored it.")
@@ -241,7 +242,7 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
         return problem(check_name, f"{argument} in {value.source} is not an address.", do)
     said = f"{argument} in {value.source} is {shown}"
     if base is not None and not unquote(shown).startswith(f"{unquote(base)}/"):
-        return problem(check_name, f"{said}, and the API is at {base}.", do)
+        return problem(check_name, f"{said}, but the API is at {base}.", do)
     path = _ROUTED.fullmatch(shown)
     if path is None or (base is not None and unquote(path[1]) != unquote(base)):
         return problem(check_name, f"{said}, which is no route of the API.", do)
@@ -295,8 +296,8 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
         if at_the_state and used in _AT_THE_STATE:
             yield problem(
                 f"backend.{argument}",
-                f"{argument} is {used} ({source}), which {_AT_THE_STATE[used]} at this {address}; the API "
-                "refuses it.",
+                f"{argument} is {used} ({source}). At this {address}, {used} {_AT_THE_STATE[used]}, so the "
+                "API refuses it.",
                 f'In the block, write {argument} = "{right[argument][0]}", with the {address} that '
                 "`holdfast backend-config` prints.",
             )
@@ -304,9 +305,9 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
             yield ok(f"backend.{argument}", f"{argument} is {used}.")
         else:
             why = (
-                "AWS does not document that API Gateway passes it"
+                "AWS does not document that API Gateway passes this method"
                 if used == default
-                else "the API does not accept it there"
+                else "the API does not accept this method at this address"
             )
             yield problem(
                 f"backend.{argument}",
@@ -316,9 +317,9 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
     if routes.get("unlock_address") == "locks":
         yield note(
             "backend.unlock_address",
-            "unlock_address leads to /locks/, which stays valid; but the documentation of AWS does not "
-            "promise that API Gateway passes the body of a DELETE.",
-            "Use the block that `holdfast backend-config` prints: POST to /unlocks/.",
+            "unlock_address leads to /locks/. Holdfast supports this, but AWS does not document that API "
+            "Gateway passes the body of a DELETE request.",
+            "Use the block that `holdfast backend-config` prints, which sends POST to /unlocks/.",
         )
 
 
@@ -344,7 +345,8 @@ def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Find
             "backend.encryption",
             f"skip_cert_verification is true in {', '.join(trusting)}: another server could pretend to be "
             "the API, and receive the credentials.",
-            "Remove it, and run `terraform init -reconfigure` if `init` was run with it.",
+            "Remove skip_cert_verification. If `init` was run with this setting, run `terraform init "
+            "-reconfigure`.",
         )
 
 

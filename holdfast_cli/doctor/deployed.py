@@ -74,7 +74,7 @@ def staging_bucket(s3: "S3Client", template: DeployedTemplate) -> Iterator[Findi
         yield note(
             "staging_bucket",
             "The stack was deployed by a release that had no bucket for the uploads of `cloud` and `remote`.",
-            "Deploy it again with `npx cdk deploy`.",
+            "Deploy the stack again with `npx cdk deploy`.",
         )
         return
     where = {"Bucket": template.resolve({"Ref": _STAGING}), "ExpectedBucketOwner": template.account}
@@ -286,6 +286,6 @@ def _status(name: str, configuration: Mapping[str, Any]) -> Outcome:
 def _default_endpoint(is_off: bool, is_off_in_template: bool) -> Outcome:
     text = f"The address that AWS gave the API is {'off' if is_off else 'on'}"
     if is_off == is_off_in_template:
-        return Level.OK, f"{text}, as deployed."
+        return Level.OK, f"{text}, as in the template."
     do = f"Set the API's {_OFF} to {'true' if is_off_in_template else 'false'} in API Gateway."
-    return Level.PROBLEM, f"{text}, but was deployed otherwise.", do
+    return Level.PROBLEM, f"{text}, but {'off' if is_off_in_template else 'on'} in the template.", do

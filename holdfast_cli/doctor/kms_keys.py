@@ -62,7 +62,7 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
         pending = f"`aws kms cancel-key-deletion --key-id {key}`, then " if "Deletion" in state else ""
         yield (
             Level.PROBLEM,
-            f"The key {key} is {state}: nothing under it can be read.",
+            f"The key {key} is {state}: no object that it encrypts can be read.",
             f"Run {pending}`aws kms enable-key --key-id {key}`.",
         )
         return
@@ -75,7 +75,8 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
                 f"The policy of the key {key} does not let IAM policies of the account {account} allow "
                 f"{', '.join(sorted(missing))}."
             ),
-            f"In the key's policy, allow both actions to {root}: docs/operate/keys.md has the statement.",
+            f"Allow {root} to use kms:Decrypt and kms:GenerateDataKey in the key's policy. "
+            "docs/operate/keys.md shows the statement.",
         )
     else:
         yield Level.OK, f"The functions can use the key {key}."

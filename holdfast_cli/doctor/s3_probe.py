@@ -147,8 +147,8 @@ class _Probe:
 
     def _create(self, key: str) -> Iterator[str]:
         self._make(key)
-        yield from _unless(412, self._put(key, b"2", IfNoneMatch="*"), "creating an object that exists")
-        yield from self._unless_holds(key, b"1", "a create that S3 refused")
+        yield from _unless(412, self._put(key, b"2", IfNoneMatch="*"), "create an object that exists")
+        yield from self._unless_holds(key, b"1", "S3 refused to create the object again")
 
     def _create_at_once(self, key: str) -> Iterator[str]:
         yield from self._unless_one_wins(key, "created one object", IfNoneMatch="*")
@@ -156,22 +156,24 @@ class _Probe:
     def _create_again(self, key: str) -> Iterator[str]:
         made = self._make(key)
         self._delete_object(key, IfMatch=made.etag)
-        yield from _unless(200, self._put(key, b"2", IfNoneMatch="*"), "creating an object that was deleted")
+        yield from _unless(200, self._put(key, b"2", IfNoneMatch="*"), "create an object that was deleted")
 
     def _replace(self, key: str) -> Iterator[str]:
         first = self._make(key)
         second = self._put(key, b"2", IfMatch=first.etag)
-        yield from _unless(200, second, "replacing an object under its ETag")
+        yield from _unless(200, second, "replace an object with its ETag in If-Match")
         yield from _unless(
-            412, self._put(key, b"3", IfMatch=first.etag), "replacing an object under its earlier ETag"
+            412,
+            self._put(key, b"3", IfMatch=first.etag),
+            "replace an object with an earlier ETag in If-Match",
         )
-        yield from self._unless_holds(key, b"2", "a replacement that S3 refused")
+        yield from self._unless_holds(key, b"2", "S3 refused to replace the object")
         missing = f"{key}_missing"
         reply = self._put(missing, b"1", IfMatch=second.etag)
         if reply.status not in (404, 412):
             yield (
-                f"S3 responded to the replacement of an object that does not exist with {reply.status}, not "
-                "with 404."
+                f"S3 responded with {reply.status}, not 404, to a request to replace an object that does not "
+                "exist."
             )
 
     def _replace_at_once(self, key: str) -> Iterator[str]:
@@ -185,23 +187,23 @@ class _Probe:
         if self._get(key).status != 200:
             yield (
                 "S3 deleted an object whose ETag is not the one in If-Match, and responded with "
-                f"{reply.status}: it ignores If-Match on DELETE, so a late release removes another client's "
-                "lock."
+                f"{reply.status}. It ignores If-Match on DELETE, so a late release would remove another "
+                "client's lock."
             )
-        yield from _unless(412, reply, "deleting an object under another ETag")
+        yield from _unless(412, reply, "delete an object with another ETag in If-Match")
         yield from _unless(
-            204, self._delete_object(key, IfMatch=second.etag), "deleting under the right ETag"
+            204, self._delete_object(key, IfMatch=second.etag), "delete an object with its ETag in If-Match"
         )
-        yield from _unless(404, self._get(key), "reading a deleted object")
-        yield from _unless(404, self._delete_object(key, IfMatch=second.etag), "deleting what is deleted")
+        yield from _unless(404, self._get(key), "read a deleted object")
+        yield from _unless(404, self._delete_object(key, IfMatch=second.etag), "delete a deleted object")
 
     def _remove_version(self, key: str) -> Iterator[str]:
         first = self._make(key)
         second = self._put(key, b"2", IfMatch=first.etag)
         if not is_unique(second.version_id):
             yield "There is no version to remove: S3 gave a write no version ID of its own."
-        yield from _unless(204, self._delete_object(key, VersionId=second.version_id), "removing a version")
-        yield from self._unless_holds(key, b"1", "its newest version was removed")
+        yield from _unless(204, self._delete_object(key, VersionId=second.version_id), "remove a version")
+        yield from self._unless_holds(key, b"1", "the newest version was removed")
         if self._get(key, VersionId=second.version_id).status != 404:
             yield "S3 confirmed that it removed a version, but the version still exists."
 
@@ -210,7 +212,7 @@ class _Probe:
         for number in range(5):
             body = str(number).encode()
             etag = self._put(key, body, IfMatch=etag).etag
-            yield from self._unless_holds(key, body, "it was replaced")
+            yield from self._unless_holds(key, body, "the object was replaced")
 
     def _metadata(self, key: str) -> Iterator[str]:
         self._make(key, Metadata=_METADATA)
@@ -230,13 +232,16 @@ class _Probe:
             yield f"{len(winners)} of {_AT_ONCE} concurrent writers {what}; exactly one may."
         # 409: another write is in progress.
         if others := {reply.status for reply in replies} - {200, 409, 412}:
-            yield f"S3 responded with {min(others)} to a writer that lost, not with 412."
+            yield f"S3 responded with {min(others)}, not 412, to a writer that lost."
         yield from self._unless_holds(key, str(winners[0]).encode(), "several writers competed")
 
     def _unless_holds(self, key: str, body: bytes, after: str) -> Iterator[str]:
         found = self._get(key)
         if (found.status, found.body) != (200, body):
-            yield f"S3 did not return the current version after {after}, but {found.status}."
+            yield (
+                f"After {after}, S3 did not return the current version. The read had the status "
+                f"{found.status}."
+            )
 
     def _make(self, key: str, body: bytes = b"1", **more: Any) -> Reply:
         """Create a trial's object. If S3 refuses it, the trial is impossible: raise `CommandError`."""
@@ -282,4 +287,4 @@ class _Probe:
 
 def _unless(status: int, reply: Reply, what: str) -> Iterator[str]:
     if reply.status != status:
-        yield f"S3 responded with {reply.status} to {what}, not with {status}."
+        yield f"S3 responded with {reply.status}, not {status}, to a request to {what}."

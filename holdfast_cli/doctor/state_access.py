@@ -74,7 +74,7 @@ def check(
     if health.status != 200 or not version:
         yield problem(
             "api",
-            f"{base} does not respond as Holdfast: {health.status} for /health.",
+            f"{base} does not respond as Holdfast does: /health returned the status {health.status}.",
             "Compare the address with the output ApiAddress of the team's stack.",
         )
         return  # credentials are sent to Holdfast alone
@@ -164,9 +164,10 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
         case 400:
             return problem(
                 "backend.lock_address",
-                f"The credentials may write {state}, but this configuration does not lock: a team that "
-                "requires locks, as it does by default, refuses the write with 428 after the resources "
-                "were created.",
+                f"The credentials may write {state}, but this configuration does not lock. By default, a "
+                "team "
+                "requires locks. The API then refuses the write with 428, after Terraform has created the "
+                "resources.",
                 "Replace the block with the output of `holdfast backend-config`.",
             )
         case 403 if locks:
@@ -185,8 +186,8 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
         case status:
             return problem(
                 "api.role",
-                f"The check sent lock info without an ID, and the API responds with {status}, not with 400 "
-                "or 403.",
+                f"The API responded with {status}, not 400 or 403, to a request with lock info without an "
+                "ID.",
                 "See docs/use/errors.md for this status code.",
             )
 
@@ -212,7 +213,9 @@ def discovery(base: str) -> Finding:
     missing = [service for service in cloud_config.SERVICES if not response.text(service)]
     if response.status == 200 and not missing:
         return ok("api.discovery", f"`cloud` and `remote` find the API: {_DOCUMENT} has its services.")
-    found = f"lacks {', '.join(missing)}" if response.status == 200 else f"got {response.status}, not 200"
+    found = (
+        f"lacks {', '.join(missing)}" if response.status == 200 else f"returned {response.status}, not 200"
+    )
     return problem(
         "api.discovery",
         f"`cloud` and `remote` do not find the API: {_DOCUMENT} {found}.",

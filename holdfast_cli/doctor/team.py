@@ -46,8 +46,8 @@ def setup(args: argparse.Namespace) -> Iterator[Finding]:
         if not (args.team or settings.sources(args)["team"]):
             yield note(
                 "setup",
-                "No profile and no variable names the API's address or a team: this command looks for the "
-                "only deployed team, and commands such as `holdfast state list` find no API.",
+                "No profile and no variable names the API's address or a team. This command looks for the "
+                "only deployed team, but commands such as `holdfast state list` cannot find the API.",
                 "`holdfast configure --address URL` writes a profile; `cdk deploy` and `make up` print the "
                 "URL.",
             )
@@ -93,8 +93,8 @@ def bucket_is_there(client: "S3Client", found: stack.Stack) -> Iterator[Outcome]
         if not is_denied(error):
             raise
         do = (
-            "Use an identity that may list the bucket; if S3 refuses that too, the bucket belongs to another "
-            "account."
+            "Use an identity that may list the bucket. If S3 also refuses this identity, the bucket "
+            "belongs to another account."
         )
         yield Level.PROBLEM, records.refused(found), do
     else:
@@ -182,8 +182,8 @@ def _probes(
     if keeps_everything:
         yield note(
             "s3",
-            "S3's conditions were not tried: the bucket puts every object under retention, so the objects of "
-            "this check could not be removed.",
+            "S3's conditional requests were not tested: the bucket puts every object under retention, so "
+            "the objects of this check could not be removed.",
         )
     else:
         yield from attempt("s3", lambda: _conditions(session, found))
@@ -201,9 +201,9 @@ def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]
     else:
         yield note(
             "s3",
-            "S3's conditions were not tried: the stack was deployed before its bucket had the lifecycle rule "
-            "that removes the objects of an interrupted check.",
-            f"Deploy it again with `npx cdk deploy {name}`, and then run this command.",
+            "S3's conditional requests were not tested: the stack is from an older release, whose bucket "
+            "lacks the lifecycle rule that removes the objects of an interrupted test.",
+            f"Deploy the stack again with `npx cdk deploy {name}`, and then run this command.",
         )
 
 

@@ -124,8 +124,8 @@ def _changed(run: Run, state: str, name: StateName) -> str:
                 serial = imported.serial if imported else None
                 return (
                     f"{state} was written after its import: the source has serial "
-                    f"{compared.old.revision.serial}, and serial {serial} was imported. 'holdfast import "
-                    "run' imports it again; then close it."
+                    f"{compared.old.revision.serial}, and serial {serial} was imported. Run 'holdfast import "
+                    "run', and then close the state."
                 )
     except CommandError as error:
         return str(error)

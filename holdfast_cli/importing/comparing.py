@@ -16,7 +16,7 @@ from holdfast_cli.importing.source import Source
 if TYPE_CHECKING:
     from holdfast.api import v1
 
-_REMOVE: Final = "remove its table from the plan"
+_REMOVE: Final = "remove the state's table from the plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def read_old(source: Source, state: str) -> Content:
     """Read a state in the source; raise `CommandError` if it cannot be imported."""
     body = source.read(state)
     if body is None:
-        raise CommandError(f"{state} does not exist in the source: check its address, or {_REMOVE}.")
+        raise CommandError(f"{state} does not exist in the source: check the source's address, or {_REMOVE}.")
     if not body:
         raise NotAStateError(
             f"{state} is empty in the source, so there is nothing to import: {_REMOVE}.", "it is empty."
@@ -131,14 +131,16 @@ def compare(
         if imported is None:
             return Absent()
         return Differs(
-            f"{imported.name} was deleted in Holdfast after its import: 'holdfast state undelete "
-            f"{imported.name}' brings it back; or choose another name"
+            f"{imported.name} was deleted in Holdfast after its import. Bring the state back with 'holdfast "
+            f"state undelete {imported.name}', or choose another name"
         )
     serial, written = old.revision.serial, f"written by {_writer(new)}"
     # An empty lineage matches any for clients; an import compares exactly.
     if new.serial is None or old.revision.lineage != (new.lineage or ""):
-        holder = f"{new.name} is another state, of the lineage {new.lineage or 'unknown'}, {written}"
-        return Taken(f"{holder}: choose another name, or remove the table", holder)
+        holder = (
+            f"{new.name} is another state in Holdfast, with the lineage {new.lineage or 'unknown'}, {written}"
+        )
+        return Taken(f"{holder}. Choose another name, or remove the table from the plan", holder)
     if serial == new.serial:
         is_known = imported is not None and imported.version == new.version
         version, sha256 = (imported.version, imported.sha256) if imported and is_known else read_new()
@@ -154,12 +156,12 @@ def compare(
     both = f"the source has serial {serial}, and {new.name} has serial {new.serial}, {written}"
     if is_ours:
         return Differs(
-            f"{both}: the state in the source went back, or changed without a new serial. Compare the two "
-            "states by hand"
+            f"{both}. The state in the source went back to an earlier version, or changed without a new "
+            "serial. Compare the two states by hand"
         )
     return Differs(
         f"clients wrote the state in the source and in Holdfast: {both}. Compare the two states, and push "
-        "the right one to both"
+        "the right state to the source and to Holdfast"
     )
 
 

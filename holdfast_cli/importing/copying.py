@@ -83,7 +83,8 @@ def _still_left(run: Run) -> list[Outcome]:
             state,
             run.journal.of(state).name,
             "left locked",
-            f"{state} is no longer in the plan, and a lock of the import may still be held.",
+            f"{state} is no longer in the plan, but the import may still hold locks of this state. Run the "
+            "command again to release them.",
             is_problem=True,
         )
         for state in run.journal.left
@@ -94,13 +95,13 @@ def _still_left(run: Run) -> list[Outcome]:
 def _copied(run: Run, state: Planned, name: StateName) -> Outcome:
     entry = run.journal.of(state.id)
     if entry.may_hold_a_lock:  # another lock would replace it in the journal
-        raise CommandError("a lock of an earlier run could not be released; run the command again.")
+        raise CommandError("a lock of an earlier run could not be released.")
     was_imported = entry.is_closed or entry.imported_as(name)
     if was_imported and (done := _done_before(run, state.id, name)):
         return done
     # The same ID again: a late request of a killed run then finds its own lock.
     info = entry.hold.lock.info if entry.hold and entry.hold.name == name.value else None
-    info = info or lock_info(f"It is being imported into Holdfast as {name}.")
+    info = info or lock_info(f"The state is being imported into Holdfast as {name}.")
     lock = OldLock(info, run.source.prepare_lock(state.id))
     run.journal.note(Hold(state.id, name.value, lock))
     try:
@@ -126,8 +127,10 @@ def _done_before(run: Run, state: str, name: StateName) -> Outcome | None:
     if entry.is_closed:
         if is_done and entry.imported_as(name):
             return Outcome(state, name.value, "closed before")
-        text = f"{state} is closed in the source, but is not in Holdfast as {name} with its content: run "
-        text += "'holdfast import reopen', then run it again."
+        text = (
+            f"{state} is closed in the source, but {name} in Holdfast is missing or has other content. Run "
+            "'holdfast import reopen', then 'holdfast import run' again."
+        )
         return Outcome(state, name.value, "closed", text, is_problem=True)
     if not is_done:
         return None
@@ -164,8 +167,8 @@ def _copied_under_lock(
     text = ""
     if tags and not run.place.tag(name, tags):
         text = (
-            f"{state}: its tags are not imported, because {name} has only one segment, so it is not a "
-            "workspace."
+            f"{state}: the tags are not imported. The name {name} has only one segment, so the state is "
+            "not a workspace, and only workspaces have tags."
         )
     run.journal.note(_imported(state, name, version, old))
     return Outcome(state, name.value, word, text)

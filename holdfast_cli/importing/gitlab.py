@@ -68,7 +68,8 @@ class GitLab(PlainSource):
             return
         if not page["group"].members():
             raise CommandError(
-                f"{self.address}: the group or project is not there, or {_TOKEN} may not see it; check them."
+                f"{self.address}: there is no such group or project, or {_TOKEN} may not see it. Check the "
+                "address and the token."
             )
         what = f"the projects of {self._path}"
         for node in _all(what, lambda after: ask(after=after)["group"]["projects"]):
@@ -102,7 +103,7 @@ class GitLab(PlainSource):
         self._remote.ask("DELETE", url, state, (HTTPStatus.OK, HTTPStatus.CONFLICT), body=body)
 
     def stopped_by_lock(self) -> tuple[str, str]:
-        return "every client that locks", "-lock=false and force-unlock"
+        return "every client that locks", "clients with -lock=false, and force-unlock"
 
     def _url(self, state: str, rest: str) -> str:
         project, _, name = state.partition("#")
@@ -123,7 +124,7 @@ def open_gitlab(settings: Settings, environment: Mapping[str, str] = os.environ)
     host_and_segments(settings.addresses[0], _FORM, _TOKEN)  # first, because it may say more
     if not (token := environment.get(_TOKEN)):
         raise UsageError(f"{_TOKEN} is not set: create an access token with the scope 'api', and export it.")
-    needs = f"{_TOKEN} has the scope 'api', and its user the role Maintainer, which may lock states"
+    needs = f"{_TOKEN} has the scope 'api', and that its user has the role Maintainer, which may lock states"
     return GitLab(settings.addresses[0], Remote({"PRIVATE-TOKEN": token}, needs))
 
 

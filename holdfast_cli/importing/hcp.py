@@ -113,12 +113,15 @@ class Hcp(PlainSource):
         attributes = found["attributes"]
         is_told = "locked-reason" in attributes.members()
         if not is_told and attributes["locked"].value and not _is_of_holdfast(lock.handle):
-            raise CommandError(f"{state}: {self.address} does not say who holds its lock; unlock it there.")
+            raise CommandError(
+                f"{state}: {self.address} does not say who holds the workspace's lock. Unlock the "
+                "workspace there."
+            )
         if not is_told or lock.info.id in attributes["locked-reason"].text():
             self._json("POST", f"{path}/actions/unlock", state, (HTTPStatus.OK, HTTPStatus.CONFLICT))
 
     def stopped_by_lock(self) -> tuple[str, str]:
-        return "every client and every run: the server itself refuses", "force-unlock by an administrator"
+        return "every client and every run", "force-unlock by an administrator"
 
     def _look_up(self, state: str) -> str:
         url = f"organizations/{_quoted(self._organization)}/workspaces/{_quoted(state)}"
@@ -160,7 +163,9 @@ class Hcp(PlainSource):
         response = self._remote.ask(method, f"{self._api}{url}", what, expects, body=sent)
         document = Part(response.json(), f"{what}: {self._api}")
         if response.status == HTTPStatus.OK and "data" not in document.members():
-            raise CommandError(f"{what}: {self._api} does not speak the protocol; check {self.address}.")
+            raise CommandError(
+                f"{what}: {self._api} does not respond as HCP Terraform does: check {self.address}."
+            )
         return document
 
 
@@ -176,7 +181,7 @@ def open_hcp(settings: Settings, environment: Mapping[str, str] = os.environ) ->
         raise UsageError(f"There is no token for {address}: run `terraform login`, or set {variable}.")
     kind = "application/vnd.api+json"
     headers = {"Authorization": f"Bearer {token}", "Accept": kind, "Content-Type": kind}
-    needs = f"the token, of {variable} or `terraform login`, may read and lock the workspaces"
+    needs = f"the token from {variable} or `terraform login` may read and lock the workspaces"
     return Hcp(address, base, organization, Remote(headers, needs))
 
 

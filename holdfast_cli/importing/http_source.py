@@ -86,7 +86,7 @@ class HttpBackend(PlainSource):
 
     def stopped_by_lock(self) -> tuple[str, str]:
         if not self._options.get("lock_address"):
-            return "", "all clients: the source has no lock_address"
+            return "", "any client, because the source has no lock_address"
         return (
             "clients with the same lock_address",
             "clients without lock_address or with -lock=false, and force-unlock",
@@ -133,5 +133,5 @@ def open_http(settings: Settings, environment: Mapping[str, str] = os.environ) -
         raise UsageError(f"{missing} is not set, but {other} is; set both, or neither.")
     headers = {"Authorization": basic(username, password)} if username else {}
     return HttpBackend(
-        settings, Remote(headers, f"{_VARIABLES} are set, and their user may read and lock the state")
+        settings, Remote(headers, f"{_VARIABLES} are set, and that their user may read and lock the state")
     )

@@ -197,8 +197,8 @@ class Journal:
             self.note(Begin(api, source))
         elif self._begun.api != api:
             raise CommandError(
-                f"This plan's states were imported into {self._begun.api}, and you are signed in to {api}: "
-                "sign in there, or write a new plan."
+                f"This plan's states were imported into {self._begun.api}, but you are signed in to {api}. "
+                f"Sign in to {self._begun.api}, or write a new plan."
             )
         elif self._begun.source != source:
             raise CommandError(

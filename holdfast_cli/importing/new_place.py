@@ -157,7 +157,8 @@ class NewPlace:
         uploaded = http.send("PUT", address, headers={"Content-Type": "application/octet-stream"}, body=body)
         if uploaded.status != HTTPStatus.OK:
             raise UnavailableError(
-                f"{urlsplit(address).netloc} responds with {uploaded.status} to the upload"
+                f"{urlsplit(address).netloc} responds with {uploaded.status} to the upload. Run the "
+                "command again."
             )
         self._cloud("GET", f"/state-versions/{announced['id']}")
 
@@ -191,10 +192,15 @@ class NewPlace:
 
         lock = self.api.get(v1.LockOfState, "locks", name).lock
         if lock is None and _is_of_lock(response):
-            return LockedHereError(f"{name} was locked in Holdfast, by a lock that was just released")
+            return LockedHereError(
+                f"{name} was locked in Holdfast, but the lock was just released. Run the command again."
+            )
         if lock is None:  # the name must be declared, or the pattern is frozen
             return CommandError(self._said(response))
-        return LockedHereError(f"{name} is {lock_words(lock)} in Holdfast, lock ID {lock.id}")
+        return LockedHereError(
+            f"{name} is {lock_words(lock)} in Holdfast, with the lock ID {lock.id}. Run the command again "
+            "later."
+        )
 
     def _checked(self, response: Response) -> Any:
         """Return the JSON document of a success; raise `CommandError` for any other response."""
@@ -212,7 +218,8 @@ class NewPlace:
         words = " ".join(
             str(texts[member]) for member in ("title", "detail", "message", "Info") if texts.get(member)
         )
-        return f"{self.api.host} responds with {response.status}: {plain(words) or 'it says nothing more'}"
+        said = f": {plain(words)}" if words else ", without a message."
+        return f"{self.api.host} responds with {response.status}{said}"
 
 
 def _is_of_lock(response: Response) -> bool:

@@ -59,7 +59,7 @@ class Part:
         return self.value
 
     def _odd(self, wanted: str) -> CommandError:
-        where = f"'{self.path}'" if self.path else "its response"
+        where = f"'{self.path}'" if self.path else "the response"
         return CommandError(
-            f"{self.of} does not speak the protocol: {where} is not {wanted}. Check the address."
+            f"{self.of}: the response is not as expected, because {where} is not {wanted}. Check the address."
         )

@@ -131,7 +131,7 @@ def _parse(document: Mapping[str, Any]) -> Plan:
     twice = {name for name, count in Counter(state.name for state in states).items() if name and count > 1}
     repeated = {from_ for from_, count in Counter(state.id for state in states).items() if count > 1}
     states = [
-        replace(state, problem="it is in the plan twice: remove one of its tables")
+        replace(state, problem="the state is in the plan twice: remove one of its tables")
         if state.id in repeated
         else replace(
             state,
@@ -155,7 +155,10 @@ def _planned(state: Mapping[str, Any], number: int) -> Planned:
         raise ValueError(f"'tags' of {from_!r} must be a table of strings")
     if not name:
         return Planned(
-            from_, None, dict(tags), problem="it has no name: name it in the plan, or remove its table"
+            from_,
+            None,
+            dict(tags),
+            problem="the state has no name: write a name in the plan, or remove the state's table",
         )
     parsed, problem = check_name(name)
     return Planned(from_, parsed, dict(tags), problem=problem)
@@ -201,7 +204,7 @@ def first_free(wanted: str, taken: Collection[str]) -> str:
 def _check_members(table: Mapping[str, Any], known: set[str], where: str) -> None:
     if unknown := sorted(table.keys() - known):
         raise ValueError(
-            f"{where} has {unknown[0]!r}, which is unknown; known are {', '.join(sorted(known))}"
+            f"{where} has {unknown[0]!r}, which is unknown; the known keys are {', '.join(sorted(known))}"
         )
 
 

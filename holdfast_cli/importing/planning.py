@@ -125,7 +125,8 @@ class _Draft:
 
     def planned(self) -> Planned:
         move = f"terraform.workspace changes {self.move}" if self.move else ""
-        notes = [self.problem or self.found, self.renamed, move, self.alike]
+        renamed = f"renamed, because {self.renamed.rstrip('.')}" if self.renamed else ""
+        notes = [self.problem or self.found, renamed, move, self.alike]
         return Planned(self.old.id, self.name, self.old.tags, "; ".join(filter(None, notes)))
 
 
@@ -150,8 +151,8 @@ def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Ru
     if not states:
         first = left_out[0]
         raise CommandError(
-            f"There is no state in {source.address}: check the address. {len(left_out)} objects are not "
-            f"states, such as {first.id}: {first.why}"
+            f"There is no state in {source.address}: check the address. Objects that are not states: "
+            f"{len(left_out)}. The first is {first.id}: {first.why}"
         )
     whole = [draft for draft in states if draft.content]
     names = _name(whole)
@@ -162,7 +163,7 @@ def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Ru
     return Made(
         Plan(settings, [draft.planned() for draft in states], left_out),
         {
-            draft.old.id: f"was renamed to {draft.name}: {draft.renamed.rstrip('.')}."
+            draft.old.id: f"was renamed to {draft.name}, because {draft.renamed.rstrip('.')}."
             for draft in whole
             if draft.renamed
         },
@@ -239,7 +240,7 @@ def _settle(run: Run, draft: _Draft, verdict: Verdict | CommandError, names: set
         case Same():
             draft.found += ", already imported"
         case MovedOn():
-            draft.found += ", imported before it changed"
+            draft.found += ", imported before its last change"
         case InUse():
             draft.found += ", imported and in use"
         case _:

@@ -40,7 +40,7 @@ def split(address: str, form: str, variables: str) -> SplitResult:
     if "@" in parts.netloc:
         raise UsageError(
             f"The address at {host} has credentials: remove them, rotate them if others may have read them, "
-            f"and set {variables}."
+            f"and set {variables} instead."
         )
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         raise UsageError(
@@ -100,7 +100,7 @@ class Remote:
             raise CommandError(f"{what}: the source names an address that is not valid.") from None
         if parts.scheme != "https" and parts.hostname not in LOOPBACK:
             raise CommandError(
-                f"{what}: {parts.netloc} does not have an https:// address; no request was sent."
+                f"{what}: the address of {parts.netloc} does not begin with https://. No request was sent."
             )
         waited = 0.0
         try:
@@ -119,13 +119,13 @@ class Remote:
         match response.status:
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN as status:
                 raise CommandError(
-                    f"{what}: {host} refuses with {int(status)}: check that {self.credentials}."
+                    f"{what}: {host} responds with {int(status)}: check that {self.credentials}."
                 )
             case HTTPStatus.TOO_MANY_REQUESTS:
                 raise UnavailableError(
-                    f"{what}: {host} still refuses with 429, too many requests; run the command again later."
+                    f"{what}: {host} still responds with 429, too many requests: run the command again later."
                 )
             case status if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                raise UnavailableError(f"{what}: {host} responds with {status}; run the command again.")
+                raise UnavailableError(f"{what}: {host} responds with {status}: run the command again.")
             case status:
-                raise CommandError(f"{what}: {host} responds to {method} with {status}; check the address.")
+                raise CommandError(f"{what}: {host} responds with {status} to {method}: check the address.")

@@ -43,7 +43,7 @@ _WORKSPACE: Final = re.compile(r"^(?![ \t]*(?:#|//)).*\bterraform\.workspace\b",
 
 _SHOWN: Final = 3
 _HCP: Final = "app.terraform.io"
-_BY_HAND: Final = "change it by hand, to what `holdfast backend-config STATE` prints."
+_BY_HAND: Final = "change the block by hand, to what `holdfast backend-config STATE` prints."
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,17 +240,17 @@ def _edits(text: str, block: Item, moved: Moved) -> list[_Edit]:
         case "generate":
             contents = block.find("contents")
             if contents and moved.api not in contents.value and _in_text(moved).search(contents.value):
-                raise _ByHandError(f"it writes a file with a backend: {_BY_HAND}")
+                raise _ByHandError(f"the block writes a file with a backend: {_BY_HAND}")
         case _:
             config = _config(block, moved)
             if config and (found := _read_states(block, config, moved)):
                 [name, *others] = found.values()
                 raise _ByHandError(
-                    f"it reads one of the old states, which are now {_shown(found)}: write what `holdfast "
-                    "backend-config STATE --outputs` prints for that state."
+                    f"the block reads one of the old states, which are now {_shown(found)}: write what "
+                    "`holdfast backend-config STATE --outputs` prints for that state."
                     if others
-                    else f"it reads the old state, which is now {name}: write what `holdfast backend-config "
-                    f"{name} --outputs` prints."
+                    else f"the block reads the old state, which is now {name}: write what `holdfast "
+                    f"backend-config {name} --outputs` prints."
                 )
     return []
 
@@ -272,7 +272,7 @@ def _read_states(block: Item, config: Item, moved: Moved) -> dict[str, StateName
     if workspace in found:
         return {workspace: found[workspace]}
     raise _ByHandError(
-        f"the plan has no state of the workspace {workspace}. For this block, it has {_shown(found)}."
+        f"the plan has no state of the workspace {workspace}. For this block, the plan has {_shown(found)}."
     )
 
 
@@ -282,7 +282,7 @@ def _config(block: Item, moved: Moved) -> Item | None:
         return None
     config = block.find("config")
     if config is None or not config.items:
-        raise _ByHandError(f"its config is not an object: {_BY_HAND}")
+        raise _ByHandError(f"the config of the block is not an object: {_BY_HAND}")
     return config
 
 
@@ -305,16 +305,19 @@ def _of_block(text: str, block: Item, moved: Moved) -> list[_Edit]:
     tags = set.intersection(*(set(moved.tags.get(of, ())) for of in found.values())) if others else ()
     if not organization or not keeps_names or (others and not tags):
         example = next(old for old in found if old != DEFAULT)
-        main = f", and another name than '{DEFAULT}' for that workspace" if DEFAULT in found else ""
+        main = f", and the workspace '{DEFAULT}' gets another name" if DEFAULT in found else ""
         raise _ByHandError(
-            f"its workspaces are now {_shown(found)}. `cloud` keeps their names only if the new names "
-            f"have two segments, such as a-b/{example}{main}: make a plan with such names, or write what "
-            f"`holdfast backend-config {name} --cloud` prints, with --tags for several."
+            f"the workspaces of the block are now {_shown(found)}. `cloud` keeps their names only if each "
+            "new "
+            f"name has two segments, such as a-b/{example}{main}. Make a plan with such names, or write what "
+            f"`holdfast backend-config {name} --cloud` prints. For several workspaces, use --tags."
         )
     lines = _inner(cloud_config.to_hcl(moved.api, name, tags=sorted(tags), remote=False))
     main = places[DEFAULT][1] if DEFAULT in found else ""
     if main:
-        said = f"  # The workspace `{main}` was `{DEFAULT}`, also for terraform.workspace and TF_WORKSPACE."
+        said = (
+            f"  # The workspace `{DEFAULT}` is now `{main}`, also for terraform.workspace and TF_WORKSPACE."
+        )
         lines.insert(-1, said)
     return [_Edit(block.start, block.end, _indented(text, block.start, lines), main)]
 
@@ -334,11 +337,11 @@ def _of_cloud(text: str, block: Item, found: Mapping[str, StateName], api: str) 
     keeps_names = all(place == (group, old) for old, place in places)
     if not group or not (name or keeps_names):
         raise _ByHandError(
-            f"its workspaces are now {_shown(found)}: `cloud` needs a name with a '/'. Without `name`, it "
-            "also needs all workspaces in one organization, and with unchanged names."
+            f"the workspaces of the block are now {_shown(found)}. `cloud` needs names with a '/'. Without "
+            "`name`, all workspaces must be in one organization and keep their names."
         )
     if "\n" not in block.value:
-        raise _ByHandError(f"it is on one line: {_BY_HAND}")
+        raise _ByHandError(f"the block is on one line: {_BY_HAND}")
     if workspaces and workspaces.find("project"):
         raise _ByHandError("Holdfast has no projects: remove `project`, and repeat this command.")
     hostname, token = block.find("hostname"), block.find("token")
@@ -363,7 +366,7 @@ def _of_terragrunt(text: str, block: Item, config: Item, moved: Moved) -> list[_
     if not found:
         return []
     if moved.kind == "hcp" or (not relative and set(found) != {DEFAULT}):
-        raise _ByHandError(f"its states are now {_shown(found)}: {_BY_HAND}")
+        raise _ByHandError(f"the states of the block are now {_shown(found)}: {_BY_HAND}")
     [name, *_] = found.values()
     arguments = backend_config.to_tfbackend(moved.api, name, read_only=False)
     if relative:
@@ -431,12 +434,12 @@ def _of_bucket(body: Item, moved: Moved) -> dict[str, StateName]:
     folder = body.find("workspace_key_prefix")
     if (folder.literal if folder else "env:") != moved.folder:
         raise _ByHandError(
-            f"its workspace_key_prefix is not '{moved.folder}', as in the plan: make a plan with the "
-            "workspace_key_prefix of this block."
+            f"the workspace_key_prefix of the block is not '{moved.folder}', as in the plan. Make a plan "
+            "with the workspace_key_prefix of the block."
         )
     of_key = layout.of_configuration(moved.folder, key)
     if left := [id_ for id_ in moved.left if of_key.fullmatch(id_)]:
-        raise _ByHandError(f"the plan has no name for {left[0]}: name it, or {_BY_HAND}")
+        raise _ByHandError(f"the plan has no name for {left[0]}: write a name in the plan, or {_BY_HAND}")
     matches = [(of_key.fullmatch(id_), name) for id_, name in moved.states.items()]
     return {at[1] or DEFAULT: name for at, name in matches if at} or _unknown(f"the key {key}")
 
@@ -455,8 +458,8 @@ def _at_address(address: str, moved: Moved) -> dict[str, StateName]:
         if project.isdecimal():
             named = [f"{name} ({old})" for old, name in moved.states.items() if old.endswith(f"#{state}")]
             raise _ByHandError(
-                f"its address has the project ID {project}, but the plan has project paths. The state "
-                f"may be {', '.join(named) or 'a state outside the plan'}: {_BY_HAND}"
+                f"the address in the block has the project ID {project}, but the plan has project paths. "
+                f"The state may be {', '.join(named) or 'a state outside the plan'}: {_BY_HAND}"
             )
         id_ = f"{project}#{state}"
     return {DEFAULT: moved.states[id_]} if id_ in moved.states else _unknown(id_)

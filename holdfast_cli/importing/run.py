@@ -41,7 +41,10 @@ class Run:
                     state.id, name.value if name else "", "left out", state.problem, is_problem=True
                 )
             if not self.source.covers(state.id):
-                text = f"{state.id} is not in {self.source.address}: correct the plan, or remove its table."
+                text = (
+                    f"{state.id} is not in {self.source.address}: correct the plan, or remove the state's "
+                    "table."
+                )
                 return Outcome(state.id, name.value, "left out", text, is_problem=True)
             try:
                 done = work(self, state, name)
@@ -50,10 +53,10 @@ class Run:
             except CommandError as error:
                 done = Outcome(state.id, name.value, "failed", str(error), is_problem=True)
             except Exception as error:  # noqa: BLE001 a fault in one state must not end the others
-                text = f"a fault of this command ({type(error).__name__}); please report it."
+                text = f"this command failed with {type(error).__name__}. Report this as an issue."
                 done = Outcome(state.id, name.value, "failed", text, is_problem=True)
             if self.journal.of(state.id).may_hold_a_lock:
-                left = "A lock of the import may be left: the next run releases it."
+                left = "The import may still hold locks, which the next 'holdfast import run' releases."
                 return replace(done, text=f"{done.text} {left}".lstrip(), is_problem=True)
             return done
 
@@ -103,8 +106,8 @@ class Run:
                 here = compared.new.serial if compared.new else None
                 text = (
                     f"{state.id} was written after its import: the source has serial "
-                    f"{compared.old.revision.serial}, {name} has {here}. 'holdfast import run' imports it "
-                    "again."
+                    f"{compared.old.revision.serial}, and {name} has {here}. 'holdfast import run' imports "
+                    "the state again."
                 )
                 return Outcome(state.id, name.value, "moved on", text, is_problem=True)
             case Differs(why):

@@ -172,7 +172,8 @@ class _LockItems:
             content = f"the MD5 {actual}" if body else "no content"
             raise CommandError(
                 f"its digest in the table {self.table} is {digest}, and the object has {content}, so "
-                '`backend "s3"` refuses it: a write is under way or was interrupted. Run the command again '
+                '`backend "s3"` refuses the state: a write is under way or was interrupted. Run the '
+                "command again "
                 "later. If the error remains, restore the right version of the object, or set the digest in "
                 f"the item {self.bucket}/{state}-md5 to the MD5 of the object."
             )
@@ -324,7 +325,7 @@ class S3Source:
                 kind.remove(state, info)
 
     def stopped_by_lock(self) -> tuple[str, str]:
-        never = "clients without locking, `-lock=false`, and `force-unlock`"
+        never = "clients that do not lock, and `force-unlock`"
         for kind in self.locks:
             if isinstance(kind, _LockItems):
                 return f'clients with `use_lockfile` or with `dynamodb_table = "{kind.table}"`', never
@@ -345,8 +346,8 @@ class S3Source:
             if new is not None and len(new) > LARGEST_POLICY:
                 raise CommandError(
                     f"with {len(refused)} more states, the bucket policy would have {len(new)} bytes, and S3 "
-                    f"accepts at most {LARGEST_POLICY}. Close without the policy, or deny s3:PutObject by "
-                    f"hand for a pattern such as {bucket_arn}/*.tfstate."
+                    f"accepts at most {LARGEST_POLICY}. Close without --bucket-policy, or deny "
+                    f"s3:PutObject by hand for a pattern such as {bucket_arn}/*.tfstate."
                 )
             refusal.put(self.s3, self.bucket, old, new)
 
@@ -379,8 +380,8 @@ def _held_by(holder: LockInfo) -> str:
     said = f" ({plain(holder.text)})" if holder.text else ""
     return (
         f"{holder.who or 'unknown'} has held its lock for {holder.operation or 'unknown'} since "
-        f"{holder.for_client()['Created']}, with the ID {holder.id}{said}: wait, or release it there with "
-        "force-unlock if its holder has ended; then run the command again."
+        f"{holder.for_client()['Created']}, with the ID {holder.id}{said}. Wait, or, if that client has "
+        "ended, release the lock with force-unlock in the source. Then run the command again."
     )
 
 
@@ -395,9 +396,9 @@ _ADVICE: Final[Mapping[str, str]] = {
     "AuthorizationHeaderMalformed": "the bucket is in another region: name its region with --region.",
     "MethodNotAllowed": "only an identity of the bucket's own account may do this.",
     "InvalidObjectState": "the object is archived: restore it with `aws s3api restore-object`.",
-    "InvalidRequest": "S3 needs the object's own key: store it again without `sse_customer_key` first.",
+    "InvalidRequest": "S3 needs the object's own key: store the object without `sse_customer_key` first.",
     "ResourceNotFoundException": "the table does not exist: check --dynamodb-table and --region.",
-    "ValidationException": "the table is not one for locks, whose partition key is the string LockID.",
+    "ValidationException": "the table is not a table of locks: its partition key is not the string LockID.",
 }
 
 
@@ -406,9 +407,9 @@ def _advice(error: ClientError) -> str | None:
     code = code_of(error)
     if not code.startswith("AccessDenied"):
         return _ADVICE.get(code)
-    text = " ".join(error.response["Error"].get("Message", "").split())
+    text = " ".join(error.response["Error"].get("Message", "").split()).rstrip(".")
     of_key = re.search(r"kms:\w+", text)
     action = of_key[0] if of_key else _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}")
     return (
-        f"AWS does not allow {action}; use an identity of the right account that is allowed to do it: {text}"
+        f"AWS does not allow {action}: {text}. Use an identity of the right account that is allowed to do it."
     )

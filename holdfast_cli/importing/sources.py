@@ -50,7 +50,9 @@ def open_source(settings: Settings) -> Source:
     if unknown := sorted(settings.options.keys() - options):
         known = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(options)) or "none"
         typed = unknown[0].replace("_", "-")
-        raise CommandError(f"This kind of source does not accept the option --{typed}; it accepts {known}.")
+        raise CommandError(
+            f"This kind of source does not accept the option --{typed}; the source accepts {known}."
+        )
     opened = cast(
         "Callable[[Settings], Source]",
         getattr(import_module(f"holdfast_cli.importing.{module}"), function),

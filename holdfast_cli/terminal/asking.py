@@ -8,7 +8,7 @@ from holdfast_cli.terminal import output
 NOTHING = "Nothing was changed."
 
 
-def for_word(question: str, word: str, instead: str = "confirm it with --yes") -> None:
+def for_word(question: str, word: str, instead: str = "confirm with --yes") -> None:
     """Ask the user to type a word to confirm.
 
     `question` says in sentences what will happen, and `instead` how to confirm it without a terminal. After

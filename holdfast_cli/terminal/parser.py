@@ -147,7 +147,8 @@ class Parser(argparse.ArgumentParser):
                 option = "/".join(action.option_strings)
                 fill_in = " Fill in the words in < >." if "<" in lines else ""
                 self.error(
-                    f"{option} accepts one value, but has {count}. Type a line for each: {lines}.{fill_in}"
+                    f"{option} accepts one value, but has {count}. Run a command for each value: "
+                    f"{lines}.{fill_in}"
                 )
 
     def _one_each(self, typed: _Groups, repeated: argparse.Action) -> list[str]:

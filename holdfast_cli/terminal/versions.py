@@ -12,8 +12,8 @@ _VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(\.dev[0-
 def newer_record(where: str) -> str:
     """Return the line about a record that a newer version wrote and this command cannot read."""
     return (
-        f"{where} was written by a newer version of holdfast than this command, {__version__}, which cannot "
-        "read it and does not change it: upgrade the command."
+        f"{where} was written by a newer version of holdfast. This command, {__version__}, cannot read it "
+        "and does not change it: upgrade the command."
     )
 
 
@@ -51,17 +51,17 @@ def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None
     theirs, ours = _VERSION.fullmatch(deployed), _VERSION.fullmatch(command)
     if theirs is None or ours is None:
         return (
-            f"The deployed code has version {deployed}, this command has {command}.",
+            f"The deployed functions have version {deployed}, and this command has version {command}.",
             "Deploy the stack again, or use the command of that version.",
         )
     if _order(theirs) == _order(ours):
         return None
     if _order(theirs) < _order(ours):
         return (
-            f"The deployed code, {deployed}, is older than this command, {command}.",
+            f"The deployed version, {deployed}, is older than this command, {command}.",
             "Deploy the stack again.",
         )
     return (
-        f"This command, {command}, is older than the deployed code, {deployed}.",
+        f"This command, {command}, is older than the deployed version, {deployed}.",
         "Upgrade the command.",
     )

@@ -460,7 +460,7 @@ def test_a_lock_that_is_released_between_its_refusal_and_the_look_at_it_was_a_lo
     outcome = move.run()
 
     assert (outcome.word, outcome.is_problem) == ("locked", True)
-    assert f"{NAME} was locked in Holdfast, by a lock that was just released" in outcome.text
+    assert f"{NAME} was locked in Holdfast, but the lock was just released" in outcome.text
     move.api.before = move.step
     assert (move.run().word, move.shelf.locks) == ("imported", {})
 
@@ -494,7 +494,7 @@ def test_a_lock_that_cannot_be_released_is_not_forgotten(move: Move, renamed: bo
     move.api.before = fail
     outcome = move.run()
     assert (outcome.word, outcome.is_problem) == ("failed", True)
-    assert "A lock of the import may be left" in outcome.text
+    assert "The import may still hold locks" in outcome.text
     silent[0] = False
 
     assert move.run().word in ("imported", "imported before")
@@ -565,7 +565,7 @@ def test_a_plan_names_states_and_says_why_one_has_no_name(move: Move) -> None:
     assert (notes["a"][0], notes["x.tfstate"][0]) == (NAME, None)
     assert "is not a complete state" in notes["x.tfstate"][1]
     assert notes["b"][0] == names.parse("network/prod-2")
-    assert "another state is named network/prod" in notes["b"][1]
+    assert "renamed, because another state is named network/prod" in notes["b"][1]
     assert notes["no name"][0] == names.parse("no-name")
     assert "the name 'no name' is not valid" in notes["no name"][1]
     assert made.renamed.keys() == {"b", "no name"}

@@ -191,7 +191,7 @@ def test_what_cannot_be_parsed_stays_in_the_plan_of_a_source_that_has_states_alo
         code, err = command.make_plan(*addresses, "--map", rule)
 
         assert code == 1
-        assert f"{COUNT - 1} of {COUNT} states have no name" in err
+        assert f"States without a name: {COUNT - 1} of {COUNT}." in err
         assert command.names() == {"fine": "net/fine"} | dict.fromkeys(BROKEN, "")
         lines = command.plan.read_text().splitlines()
         for name, (_, why) in BROKEN.items():
@@ -220,7 +220,7 @@ def test_a_project_is_closed_only_when_the_rows_of_what_cannot_be_parsed_are_rem
         code, said = command.step("close")
 
         assert code == 1
-        assert "infra/app#broken: it has no name: name it in the plan, or remove its table" in said
+        assert "infra/app#broken: the state has no name: write a name in the plan, or remove" in said
         assert "2 states: 1 left out, 1 imported. Nothing was closed." in said
         assert (fine.lock_id, broken.lock_id) == (None, None)
         head, _, rows = command.plan.read_text().partition("[[states]]")
@@ -247,7 +247,7 @@ def test_an_address_without_a_state_stays_in_the_plan_with_its_reason(command: C
         "moved": "responds to GET with 302; check the address",
         "no-content": "is empty in the source",
         "deflated": "an encoding that the command did not request",
-        "absent": "does not exist in the source: check its address",
+        "absent": "does not exist in the source: check the source's address",
     }
     with served(backend) as address:
         code, err = command.make_plan(*(f"{address}/{name}" for name in ("packed", *reasons)))

@@ -514,7 +514,7 @@ def test_a_bucket_or_a_table_that_does_not_exist_is_said(clients: Clients) -> No
     ("code", "message", "said"),
     [
         ("AccessDenied", "x may not perform: kms:Decrypt on resource: k", "AWS does not allow kms:Decrypt;"),
-        ("InvalidRequest", "The object was stored using", "store it again without `sse_customer_key`"),
+        ("InvalidRequest", "The object was stored using", "store the object without `sse_customer_key`"),
         ("InvalidObjectState", "", "the object is archived"),
         ("PermanentRedirect", "", "name its region with --region"),
         ("ExpiredToken", "", "sign in again"),

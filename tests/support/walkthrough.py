@@ -205,10 +205,9 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
     later = (
         "holdfast: env:/prod/prefix/harbour.tfstate was written after its import: the source has serial 3,"
     )
-    takes = "'holdfast import run' imports it again"
     stopped = (
-        'Stopped: clients with `use_lockfile` or with `dynamodb_table = "locks"`. Not stopped: clients '
-        "without locking, `-lock=false`, and `force-unlock`."
+        'The locks stop clients with `use_lockfile` or with `dynamodb_table = "locks"`. The locks do not '
+        "stop clients that do not lock, and `force-unlock`."
     )
     told = "This state has moved to <address>/states/harbour/prod: change the backend block."
     typed = [
@@ -218,12 +217,15 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
         Step(FORGOTTEN, ("Apply complete! Resources: 1 added, 0 changed, 1 destroyed.",)),
         Step(
             check.typed,
-            (f"{later} harbour/prod has 2. {takes}.", "holdfast: 4 states: 3 the same, 1 moved on."),
+            (
+                f"{later} and harbour/prod has 2. 'holdfast import run' imports the state again.",
+                "holdfast: 4 states: 3 the same, 1 moved on.",
+            ),
         ),
         Step(
             close.typed,
             (
-                f"{later} and serial 2 was imported. {takes}; then close it.",
+                f"{later} and serial 2 was imported. Run 'holdfast import run', and then close the state.",
                 f"holdfast: 4 states: 3 closed, 1 left open. {stopped}",
             ),
         ),

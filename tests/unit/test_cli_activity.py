@@ -267,7 +267,7 @@ def test_what_happened_while_the_api_did_not_respond_is_printed_afterwards(
 
     assert (code, printed) == (130, ["lost", "later"])
     [line] = told.splitlines()
-    assert "New events are delayed; the command is still trying: 127.0.0.1" in line
+    assert "The command is still trying to read new events: 127.0.0.1" in line
 
 
 def test_credentials_that_ended_end_it(trail: Trail, follow: Follow) -> None:

@@ -124,7 +124,9 @@ def test_a_profile_in_another_form_is_to_be_edited_by_hand(
 
     assert holdfast("configure", "--profile", "b", "--team", "y") == 1
 
-    line = f"holdfast: This command cannot change {file}, because of how it is written: edit it by hand.\n"
+    line = (
+        f"holdfast: This command cannot change {file}, because of its TOML syntax: edit the file by hand.\n"
+    )
     assert capsys.readouterr() == ("", line)
     assert file.read_bytes() == before
 
@@ -284,8 +286,8 @@ def test_the_list_shows_the_region_of_the_aws_profile(
 
     assert holdfast("configure", "list", **aws | {"AWS_PROFILE": "nope"}) == 0
     assert (
-        "region   -        The config profile (nope) could not be found: set AWS_PROFILE to one of "
-        "`aws configure list-profiles`.\n" in capsys.readouterr().out
+        "region   -        The config profile (nope) could not be found: set AWS_PROFILE to a "
+        "profile that `aws configure list-profiles` prints.\n" in capsys.readouterr().out
     )
 
 

@@ -63,7 +63,7 @@ def test_a_freeze_has_a_reason_an_end_and_an_id(stub: ApiStub) -> None:
 def test_a_duration_ends_so_long_from_now_and_no_end_is_none(stub: ApiStub) -> None:
     stub.reply(frozen())
 
-    assert "until `holdfast state unfreeze network/prod`" in output(stub, *FREEZE, NAME, *REASON)
+    assert "until you run `holdfast state unfreeze network/prod`" in output(stub, *FREEZE, NAME, *REASON)
     output(stub, *FREEZE, NAME, *REASON, "--until", "2h")
 
     first, second = (json.loads(asked.body) for asked in stub.asked if asked.body)
@@ -432,7 +432,8 @@ def test_a_state_that_another_frozen_pattern_covers_is_told_with_that_pattern(st
     assert done.returncode == 1
     first, second, *_ = done.stdout.splitlines()
     assert first == (
-        "network/e is locked now, and the frozen pattern network/e* covers it: freeze network/e* again."
+        "network/e is locked now, so the freeze of the pattern network/e* does not stop the lock's holder. "
+        "When the lock is released, freeze network/e* again."
     )
     assert second.startswith("network/eu is frozen until")
     assert second.endswith("The frozen pattern network/e* covers it.")

@@ -120,6 +120,6 @@ def test_an_interrupt_between_a_change_and_its_output_says_what_was_changed(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == (
-        f"holdfast: Interrupted. The token {token.id} was created, but its secret is lost: revoke it with "
-        f"`holdfast token revoke {token.id} --team payments`.\n"
+        f"holdfast: Interrupted. The token {token.id} was created, but its secret is lost: revoke the token "
+        f"with `holdfast token revoke {token.id} --team payments`.\n"
     )

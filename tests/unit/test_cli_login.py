@@ -218,8 +218,8 @@ def test_the_address_of_an_api_elsewhere_takes_a_region_and_tls() -> None:
         assert "https:// only" in done.stderr
 
 
-OLDER = ("0.0.9+abc", "The deployed code, 0.0.9+abc, is older than this command")
-NEWER = ("999.0.0+abc", "This command, {}, is older than the deployed code, 999.0.0+abc. Upgrade the")
+OLDER = ("0.0.9+abc", "The deployed version, 0.0.9+abc, is older than this command")
+NEWER = ("999.0.0+abc", "This command, {}, is older than the deployed version, 999.0.0+abc. Upgrade the")
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ NEWER = ("999.0.0+abc", "This command, {}, is older than the deployed code, 999.
         (refused(400, "unknown_route", "The path does not exist."), *NEWER),
         (made({"session": session()}), *NEWER),
         (refused(400, "invalid_body", "No."), holdfast.__version__, "No."),
-        (refused(400, "invalid_body", "No."), "\x1b[2J", "No. The deployed code has version ?[2J"),
+        (refused(400, "invalid_body", "No."), "\x1b[2J", "No. The deployed functions have version ?[2J"),
     ],
 )
 def test_a_response_of_another_version_is_one_line_that_says_which_is_older(

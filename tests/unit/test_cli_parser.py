@@ -126,7 +126,9 @@ def test_an_option_is_refused_when_it_is_repeated_unless_its_values_add_up(
     path, option = command.prog.removeprefix("holdfast "), action.option_strings[-1]
     _, last = refused(f"{path} {option}=a {option}=b", capsys)
 
-    told = f"{option} accepts one value, but has 2. Type a line for each: `{command.prog} {option}=a`; "
+    told = (
+        f"{option} accepts one value, but has 2. Run a command for each value: `{command.prog} {option}=a`; "
+    )
     assert (told in last) is ("may be repeated" not in (action.help or ""))
 
 

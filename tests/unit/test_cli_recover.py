@@ -109,7 +109,7 @@ def test_what_had_not_been_copied_is_named_and_ends_with_1(left: Aws) -> None:
 
     assert done.returncode == 1
     assert "Not copied: state a: serial 4 in the old bucket, missing in the new bucket." in done.stdout
-    assert f"1 object of {OLD} had not been copied. Wait a minute and run the command again" in done.stderr
+    assert f"S3 had not copied 1 object of {OLD}. Wait a minute, and run the command again" in done.stderr
     told = json.loads(left.run(*RECOVER, "--yes", "--json").stdout)
     assert told["not_copied"] == [
         {"key": "states/a.tfstate", "state": "a", "there": "serial 4", "here": "missing"}
@@ -127,7 +127,8 @@ def test_an_older_version_above_the_newest_is_named_and_ends_with_1(left: Aws) -
     assert done.returncode == 1
     assert f"Not current: version {written[1]} of state a: of " in " ".join(done.stdout.split())
     assert (
-        f"{bucket('payments')} has an older current version of 1 object than the old bucket." in done.stderr
+        f"In {bucket('payments')}, the current version of 1 object is older than in the old bucket."
+        in done.stderr
     )
     told = json.loads(left.run(*RECOVER, "--yes", "--json").stdout)
     assert told["not_copied"] == []
@@ -159,7 +160,7 @@ def test_without_an_old_side_somebody_has_to_say_that_it_is_gone(left: Aws) -> N
 def test_it_asks_first_and_refuses_its_own_region_and_a_bucket_with_another_replica(left: Aws) -> None:
     asked = left.run(*RECOVER)
     assert (asked.returncode, asked.stdout) == (2, "")
-    assert "confirm it with --yes. Nothing was changed." in asked.stderr
+    assert "confirm with --yes. Nothing was changed." in asked.stderr
     s3 = left.client("s3")
     s3.delete_bucket_replication(Bucket=OLD)
     assert f"{bucket('payments')} is not its replica" in left.failure(*RECOVER, "--yes", "--old-side-is-gone")
@@ -176,7 +177,8 @@ def test_a_freeze_stays_and_is_named(left: Aws) -> None:
         Body=json.dumps(json.loads(lock_info("one")) | {"Info": "frozen: audit"}).encode(),
         Metadata={"freeze": "0" * 32},
     )
-    assert "network/prod is still frozen: audit. If the freeze was lifted before, run" in left.output(
-        *RECOVER, "--yes"
+    assert (
+        "network/prod is still frozen: audit. If the freeze was lifted in the old bucket, run"
+        in left.output(*RECOVER, "--yes")
     )
     assert LOCK in left.records("payments")

@@ -205,7 +205,7 @@ def test_what_has_no_current_version_is_not_restored(
 ) -> None:
     stub.reply(*looked_up)
 
-    assert "nothing was restored. If it was deleted, `holdfast state undelete" in failure(
+    assert "nothing was restored. If the state was deleted, `holdfast state undelete" in failure(
         stub, *RESTORE, named, *REASON
     )
     assert {asked.method for asked in stub.asked} == {"GET"}
@@ -315,7 +315,7 @@ def test_a_delete_of_a_state_whose_content_was_not_read_does_not_pass_it_off_as_
 
     printed = terminal.run([HOLDFAST, *DELETE], environment(stub), columns=200, typed=f"{NAME}\n")
 
-    assert "How many resources it has is unknown" in printed
+    assert "The number of its resources is unknown" in printed
 
 
 @pytest.mark.parametrize("typed", ["\n", "network/prd\n", "y\n", "\x04"])

@@ -325,8 +325,8 @@ def test_matches_are_a_table_and_states_that_were_not_searched_are_named(stub: A
     assert done.stderr.splitlines() == [
         "holdfast: network/eu has 100 more matching resources. `holdfast state resources network/eu` shows "
         "all its resources.",
-        "holdfast: big was not searched: it is too large (17 MB).",
-        "holdfast: odd was not searched: it is of tomorrow (9 B).",
+        "holdfast: big was not searched, because it is too large: 17 MB.",
+        "holdfast: odd was not searched, for the reason 'of tomorrow'.",
     ]
 
 

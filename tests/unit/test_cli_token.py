@@ -172,10 +172,8 @@ def test_what_the_deployed_code_cannot_read_is_refused(
 
     line = aws.failure(*command)
 
-    assert (
-        f"The deployed code of the team payments, {version or 'of an unknown version'}, cannot read" in line
-    )
-    assert "First deploy 0.3.0 or later with `npx cdk deploy Holdfast-payments`" in line
+    assert f"functions of the team payments are from the release {version or 'unknown'}. They cannot" in line
+    assert "First deploy the release 0.3.0 or later with `npx cdk deploy Holdfast-payments`" in line
     assert aws.records("payments") == before
 
 

@@ -230,9 +230,9 @@ def test_a_delete_of_another_lock_that_releases_ours_is_found(fake: Api) -> None
 @pytest.mark.parametrize(
     ("version", "text", "do"),
     [
-        ("0.0.9+abc", "The deployed code, 0.0.9+abc, is older than this command", "Deploy"),
-        ("999.0.0", "This command, {}, is older than the deployed code, 999.0.0.", "Upgrade the command."),
-        ("next", "The deployed code has version next, this command has {}.", "Deploy"),
+        ("0.0.9+abc", "The deployed version, 0.0.9+abc, is older than this command", "Deploy"),
+        ("999.0.0", "This command, {}, is older than the deployed version, 999.0.0.", "Upgrade the command."),
+        ("next", "The deployed functions have version next, and this command has version {}.", "Deploy"),
     ],
 )
 def test_code_of_another_version_is_a_note_that_says_which_is_older(

@@ -73,12 +73,18 @@ def fake_kms(policy: Any = POLICY, **changed: str) -> Any:
         (fake_kms(KeyState="PendingDeletion"), f"Run `aws kms cancel-key-deletion --key-id {GIVEN}`, then"),
         (fake_kms(KeySpec="RSA_2048"), "a symmetric KMS key with key usage"),
         (fake_kms(KeyUsage="GENERATE_VERIFY_MAC"), "a symmetric KMS key with key usage"),
-        (fake_kms({"Statement": [allow({"AWS": ROOT}, "kms:Decrypt")]}), f"allow both actions to {ROOT}"),
+        (
+            fake_kms({"Statement": [allow({"AWS": ROOT}, "kms:Decrypt")]}),
+            f"Allow {ROOT} to use kms:Decrypt and kms:GenerateDataKey",
+        ),
         (
             fake_kms({"Statement": [allow({"AWS": f"{ROOT[:-4]}role/a"}, "kms:*")]}),
-            f"allow both actions to {ROOT}",
+            f"Allow {ROOT} to use kms:Decrypt and kms:GenerateDataKey",
         ),
-        (fake_kms({"Statement": {**allow("*", "kms:*"), "Effect": "Deny"}}), f"allow both actions to {ROOT}"),
+        (
+            fake_kms({"Statement": {**allow("*", "kms:*"), "Effect": "Deny"}}),
+            f"Allow {ROOT} to use kms:Decrypt and kms:GenerateDataKey",
+        ),
         (Client(describe_key=refusal("NotFoundException", 400)), "write the ARN of a key that exists"),
     ],
 )

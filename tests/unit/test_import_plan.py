@@ -40,7 +40,10 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     states = [
         Planned('a "quoted" \\ key\n\x7f', names.parse("network/prod"), {"env": "prod", "cost center": "7"}),
         Planned(
-            "möve", None, note="why\nnot", problem="it has no name: name it in the plan, or remove its table"
+            "möve",
+            None,
+            note="why\nnot",
+            problem="the state has no name: write a name in the plan, or remove the state's table",
         ),
     ]
     written = Plan(Settings(("s3://old/prefix",), {"dynamodb_table": "locks"}), states)
@@ -301,5 +304,5 @@ def test_a_role_that_is_not_enough_is_said_once_and_before_any_state_is_read(
     assert main(["import", "run", str(tmp_path / "move.toml"), "--address", stub.address]) == 1
 
     said = capsys.readouterr()
-    assert said.err == "holdfast: This needs the role 'writer', which token:ada does not have.\n"
+    assert said.err == "holdfast: This command needs the role 'writer', which token:ada does not have.\n"
     assert [asked.path for asked in stub.asked] == ["/manage/v1/whoami"]

@@ -300,7 +300,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
             tags={names.parse("three/default"): ("three",), names.parse("three/dev"): ("three",)},
         ),
         s3("live/three.tfstate"),
-        "such as a-b/dev, and another name than 'default' for that workspace: make a plan",
+        "such as a-b/dev, and the workspace 'default' gets another name. Make a plan",
     ),
     "a workspace without a name": (
         replace(S3, left=("env:/ap/live/two.tfstate",)),
@@ -316,7 +316,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "another prefix of workspaces": (
         S3,
         s3("live/net.tfstate", '\n    workspace_key_prefix = "ws"'),
-        "its workspace_key_prefix is not 'env:', as in the plan: make a plan with the",
+        "the workspace_key_prefix of the block is not 'env:', as in the plan. Make a plan with the",
     ),
     "a unit with workspaces": (
         S3,
@@ -350,7 +350,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "a short name": (
         RENAMED,
         cloud('hostname = "tfe.example.com"\n    organization = "acme"', 'name = "short"'),
-        "`cloud` needs a name with a '/'",
+        "`cloud` needs names with a '/'",
     ),
     "no hostname, which may be a variable": (
         RENAMED,
@@ -382,28 +382,28 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "a generated backend": (
         S3,
         f'generate "backend" {{\n  contents = <<EOT\n{s3("live/net.tfstate")}EOT\n}}\n',
-        "it writes a file with a backend",
+        "the block writes a file with a backend",
     ),
     "a reader": (
         S3,
         'data "terraform_remote_state" "net" {\n  backend = "s3"\n  config = {\n    '
         f"{KEY.format('live/net.tfstate')}\n  }}\n}}\n",
-        "it reads the old state, which is now net/prod: write what `holdfast backend-config net/prod",
+        "the block reads the old state, which is now net/prod: write what `holdfast backend-config net/prod",
     ),
     "a reader of a workspace": (
         WITH_DEFAULT,
         reader('workspace = "dev"'),
-        "it reads the old state, which is now three/dev: write what `holdfast backend-config three/dev --ou",
+        "the block reads the old state, which is now three/dev: write what `holdfast backend-config three",
     ),
     "a reader of the workspace default": (
         WITH_DEFAULT,
         reader(""),
-        "it reads the old state, which is now three/main: write what `holdfast backend-config three/main --",
+        "the block reads the old state, which is now three/main: write what `holdfast backend-config thr",
     ),
     "a reader of a workspace by an expression": (
         WITH_DEFAULT,
         reader("workspace = terraform.workspace"),
-        "it reads one of the old states, which are now three/main (default), three/dev (dev): write",
+        "the block reads one of the old states, which are now three/main (default), three/dev (dev): write",
     ),
     "a reader of a workspace that does not move": (
         WITH_DEFAULT,
@@ -416,13 +416,13 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
         'data "terraform_remote_state" "net" {\n  backend   = "remote"\n  workspace = "prod"\n  config = {\n'
         '    hostname = "app.terraform.io"\n    organization = "acme"\n    workspaces = { prefix = "net-" }\n'
         "  }\n}\n",
-        "it reads the old state, which is now acme/net-prod: write",
+        "the block reads the old state, which is now acme/net-prod: write",
     ),
     "a broken file": (S3, terraform('backend "s3" {\n    key = "'), "the file cannot be parsed: `terraform"),
     "HCL that is not read": (
         S3,
         f"é = 1\n{s3('live/net.tfstate')}",
-        "says what is wrong. If nothing is, change it by hand",
+        "says what is wrong. If nothing is, change the block by hand",
     ),
 }
 """The moved states, a text that stays, and what the note on it says."""
@@ -531,7 +531,7 @@ def test_the_diff_of_a_folder_is_applied_and_then_empty(folder: Path, tool: list
         Note(
             "j/x.tf.json",
             2,
-            "a backend in JSON: change it by hand, to what `holdfast backend-config STATE` prints.",
+            "a backend in JSON: change the block by hand, to what `holdfast backend-config STATE` prints.",
         ),
     ]
 

@@ -236,7 +236,7 @@ def test_the_states_of_a_group_and_of_a_project_are_found_on_all_pages(gitlab: g
     assert [each.name for each in gitlab_source(gitlab, "platform/net/eu").states()] == ["a", "b", "c.d"]
     assert all(each.is_certain for each in group.states())
     with pytest.raises(
-        CommandError, match="nothing: the group or project is not there, or GITLAB_TOKEN may not"
+        CommandError, match="nothing: there is no such group or project, or GITLAB_TOKEN may not"
     ):
         list(gitlab_source(gitlab, "nothing").states())
 
@@ -440,7 +440,7 @@ def test_a_lock_in_hcp_with_another_reason_is_not_released(stub: ApiStub) -> Non
     source = hcp_source(stub, Reply(404))
     source.unlock("prod", lock(handle="ws-1"))
     source = hcp_source(stub, found(resource("ws-1", locked=True)))
-    with pytest.raises(CommandError, match="does not say who holds its lock"):
+    with pytest.raises(CommandError, match="does not say who holds the workspace's lock"):
         source.unlock("prod", lock(handle="ws-1"))
     assert {asked.method for asked in stub.asked} == {"GET"}
     # HCP may refuse a moment later, because the lock is gone.
@@ -483,7 +483,7 @@ def test_a_state_that_the_token_may_not_read_is_not_taken_for_no_state(stub: Api
                 source.read("prod")
         else:
             assert source.read("prod") == b""
-    with pytest.raises(CommandError, match="does not speak the protocol; check hcp://127"):
+    with pytest.raises(CommandError, match="does not respond as HCP Terraform does: check hcp://127"):
         hcp_source(stub, Reply(200, b"<html>Sign in</html>")).read("prod")
 
 
@@ -513,7 +513,8 @@ def test_a_host_without_a_safe_api_of_workspaces_is_refused(stub: ApiStub, servi
     stub.reply(Reply(200, json.dumps({"tfe.v2": service}).encode()), found([]))
     host = urlsplit(stub.address).netloc
     with pytest.raises(
-        CommandError, match=r"does not name the service|api.example.com does not have an https:// address"
+        CommandError,
+        match=r"does not name the service|the address of api.example.com does not begin with https://",
     ):
         list(open_hcp(Settings((f"hcp://{host}/acme",)), {"TF_TOKEN_holdfast_local": "made-up"}).states())
     assert len(stub.asked) == 1
