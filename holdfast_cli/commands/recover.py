@@ -224,7 +224,7 @@ def _write_after(
         hours = int(recovering.LATELY.total_seconds()) // 3600
         lines.append(
             f"S3 made its newest copy {output.moment(here.newest)}, so later changes, such as a revocation, "
-            f"may be missing. Check these objects, which changed in the {hours} hours before that copy: "
+            f"may be missing. Check these objects, which changed within {hours} h before that copy: "
             f"{', '.join(changed)}"
         )
     output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))

@@ -242,8 +242,8 @@ def test_an_address_without_a_state_stays_in_the_plan_with_its_reason(command: C
         }
     )
     reasons = {
-        "unauthorized": "refuses with 401: check that IMPORT_HTTP_USERNAME",
-        "forbidden": "refuses with 403: check that IMPORT_HTTP_USERNAME",
+        "unauthorized": "responds with 401: check that IMPORT_HTTP_USERNAME",
+        "forbidden": "responds with 403: check that IMPORT_HTTP_USERNAME",
         "moved": "responds to GET with 302; check the address",
         "no-content": "is empty in the source",
         "deflated": "an encoding that the command did not request",
@@ -298,10 +298,8 @@ def test_an_object_of_a_bucket_that_need_not_be_a_state_is_left_out_counted_and_
     bucket.s3.delete_object(Bucket=bucket.name, Key="fine")
     code, err = command.make_plan(f"s3://{bucket.name}")
     assert code == 1
-    assert (
-        f"There is no state in s3://{bucket.name}: check the address. {COUNT - 1} objects are not states"
-        in err
-    )
+    assert f"There is no state in s3://{bucket.name}: check the address. " in err
+    assert f"Objects that are not states: {COUNT - 1}. The first is " in err
 
 
 def test_an_object_of_a_bucket_whose_key_ends_as_a_state_stays_in_the_plan(

@@ -89,7 +89,7 @@ def test_an_end_that_has_passed_freezes_nothing(stub: ApiStub, until: str) -> No
     [
         (
             (LOCKED, of_lock(lock())),
-            ("locked by bob@desk", "since 2026-11-20 12:00:00 UTC", "With --wait the command waits"),
+            ("locked by bob@desk", "since 2026-11-20 12:00:00 UTC", "With --wait, the command waits"),
         ),
         ((FROZEN, of_lock(freeze())), ("by token:ada: release 8. Frozen since 2026-11-20 12:00:00 UTC (",)),
     ],

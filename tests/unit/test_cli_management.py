@@ -304,7 +304,7 @@ def test_a_stack_without_the_route_is_told_with_its_version(stub: ApiStub, reply
     line = failure(stub, "lock", "list")
 
     assert "deploy the team's stack again" in line
-    assert "The deployed code, 0.1.0+abc, is older than this command" in line
+    assert "The deployed version, 0.1.0+abc, is older than this command" in line
     assert stub.asked[-1].path == "/health"
     assert "authorization" not in stub.asked[-1].headers
 
@@ -393,7 +393,7 @@ def test_a_throttle_is_waited_for_as_long_as_it_says_and_told_after_some_retries
     stub.reply(Reply(429, b'{"message":"Too Many Requests"}', headers))
 
     assert main(["state", "list"]) == 1
-    assert "its own throttle" in capsys.readouterr().err
+    assert "the management API receives too many requests" in capsys.readouterr().err
     assert len(stub.asked) == 5
     assert pauses == [pytest.approx(seconds, rel=0.5) for seconds in waited]
 

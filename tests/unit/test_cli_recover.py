@@ -84,7 +84,7 @@ def test_it_says_which_lock_it_removed_and_what_to_check(left: Aws) -> None:
     assert row.startswith("network/prod  20")
     assert row.endswith("  another program  ada@laptop   one")
     assert removed == "Removed 1 lock that S3 had copied from the old bucket."
-    assert check.endswith("h before: tokens/k2v9x0q7m3c1d8f5a6b4.json")
+    assert check.endswith("h before that copy: tokens/k2v9x0q7m3c1d8f5a6b4.json")
     assert LOCK not in left.records("payments")
     left.put_record("payments", LOCK, lock_info("later"))
     assert left.output(*RECOVER, "--yes").splitlines()[1:3] == [

@@ -42,7 +42,7 @@ WRONG: Final[Mapping[str, str]] = {
     "token create --scope '*'": "one of the arguments --role --grant is required",
     f"{CREATE} --grant outputs:a": "not allowed with argument --role",
     f"{CREATE} --role reader": "--role accepts one value, but has 2",
-    "token create --grant writer:a --scope b": "--scope needs --role",
+    "token create --grant writer:a --scope b": "--scope is only for --role",
     "token create --grant writer": "ROLE:PATTERN",
     "token create --grant king:a": "the roles are outputs",
     "token create --grant writer:a//b": "scope pattern 'a//b'",

@@ -139,7 +139,7 @@ def test_a_mistake_in_one_state_leaves_the_others(
         (("s3://a", "s3://b"), {}, "Write one plan for each"),
         (("s3://a", "https://b"), {}, "a plan has one kind of source"),
         (("s3://a",), {"lock_method": "POST"}, "does not accept the option --lock-method"),
-        (("gitlab://a/b",), {"region": "eu-central-1"}, "it accepts none"),
+        (("gitlab://a/b",), {"region": "eu-central-1"}, "the source accepts none"),
         (("folder",), {}, "States in files move with `terraform init -migrate-state`"),
     ],
 )

@@ -174,7 +174,7 @@ CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
     # as `holdfast token create` prints it:
     # TF_TOKEN_new_example_com.
     # Keep it out of this file.
-    # The workspace `main` was `default`, also for terraform.workspace and TF_WORKSPACE.
+    # The workspace `default` is now `main`, also for terraform.workspace and TF_WORKSPACE.
   }"""),
     ),
     "a key whose workspaces are folders of the bucket": (
@@ -345,7 +345,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "tags over two organizations": (
         RENAMED,
         cloud('hostname = "tfe.example.com"\n    organization = "acme"', 'tags = ["a"]'),
-        "net/eu/prod (prod), net/dev (dev), short (short): `cloud` needs",
+        "net/eu/prod (prod), net/dev (dev), short (short). `cloud` needs",
     ),
     "a short name": (
         RENAMED,
@@ -362,7 +362,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
         cloud('organization = "acme"', 'name = "dev"\n      project = "x"'),
         "remove `project`",
     ),
-    "one line": (HCP, terraform('cloud { organization = "acme" }'), "it is on one line"),
+    "one line": (HCP, terraform('cloud { organization = "acme" }'), "the block is on one line"),
     "an unknown workspace": (HCP, cloud('organization = "acme"', 'name = "x"'), "with the workspace x"),
     "units without a rule": (
         S3,
@@ -408,7 +408,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "a reader of a workspace that does not move": (
         WITH_DEFAULT,
         reader('workspace = "qa"'),
-        "the plan has no state of the workspace qa. For this block, it "
+        "the plan has no state of the workspace qa. For this block, the plan "
         "has three/main (default), three/dev (dev).",
     ),
     "a reader of a workspace of HCP by its prefix": (

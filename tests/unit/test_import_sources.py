@@ -177,7 +177,7 @@ def test_an_address_that_is_not_safe_is_refused_without_its_secret(address: str,
 def test_a_refusal_names_the_state_and_what_to_set(backend: Backend) -> None:
     address = f"{backend.address}/prod"
     with pytest.raises(
-        CommandError, match=r"/prod: 127.* refuses with 401: check that IMPORT_HTTP_USERNAME and"
+        CommandError, match=r"/prod: 127.* responds with 401: check that IMPORT_HTTP_USERNAME and"
     ):
         http_source(address, user="bob").read(address)
     with pytest.raises(CommandError, match="responds to LOCK with 405; check the address"):
@@ -197,7 +197,7 @@ def test_a_long_throttle_is_survived_and_an_endless_one_ends(
     assert pauses.count(40.0) == 1
     pauses.clear()
     stub.reply(Reply(429))
-    with pytest.raises(UnavailableError, match="still refuses with 429"):
+    with pytest.raises(UnavailableError, match="still responds with 429"):
         http_source(address).read(address)
     assert 300 <= sum(pauses) < 600
     stub.reply(Reply(503))
@@ -293,7 +293,7 @@ def test_gitlab_may_throttle_for_a_minute(
 
 
 def test_a_token_of_gitlab_is_required_and_named_if_it_is_wrong(gitlab: gitlab_server.GitLab) -> None:
-    with pytest.raises(CommandError, match=r"app#prod: 127.* refuses with 401: check that GITLAB_TOKEN has"):
+    with pytest.raises(CommandError, match=r"app#prod: 127.* responds with 401: check that GITLAB_TOKEN has"):
         gitlab_source(gitlab, "app", "another").read("app#prod")
     with pytest.raises(UsageError, match="GITLAB_TOKEN is not set"):
         gitlab_source(gitlab, "app", "")
@@ -397,7 +397,7 @@ def test_no_answer_of_a_source_ends_in_anything_but_an_error_with_what_to_do(
                 except CommandError as error:
                     told.add(str(error))
     assert all(text.isprintable() for text in told)
-    said = "protocol: 'data[0].attributes.name' is not a string" if status == 200 else "with 409; check"
+    said = "because 'data[0].attributes.name' is not a string" if status == 200 else "check the address"
     assert any(said in text for text in told)
 
 
