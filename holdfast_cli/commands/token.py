@@ -40,7 +40,7 @@ def _expires_option(default: str) -> Option:
         "--expires",
         type=rules.expiry,
         metavar="WHEN",
-        help=f"when the token expires: {arguments.FROM_NOW}, or never; {default}",
+        help=f"when the token expires: {arguments.FROM_NOW}; or never; {default}",
     )
 
 
@@ -228,7 +228,7 @@ changed. The token's lifetime starts again. {arguments.needs("read and write")}"
             f"{rules.shown(DEFAULT_KEPT)}"
         ),
     ),
-    _expires_option("default: the lifetime that it was created with"),
+    _expires_option("default: the lifetime that the token was created with"),
     arguments.TEAM,
     arguments.as_json(),
 )

@@ -68,7 +68,7 @@ earlier token. {arguments.needs("list, read and write")}""",
         "--expires",
         type=rules.expiry,
         metavar="WHEN",
-        help=f"when the token expires: {arguments.FROM_NOW}, or never; default: "
+        help=f"when the token expires: {arguments.FROM_NOW}; or never; default: "
         f"{rules.shown(DEFAULT_LIFETIME)}",
     ),
     arguments.TEAM,

@@ -180,7 +180,7 @@ def test_a_refusal_names_the_state_and_what_to_set(backend: Backend) -> None:
         CommandError, match=r"/prod: 127.* responds with 401: check that IMPORT_HTTP_USERNAME and"
     ):
         http_source(address, user="bob").read(address)
-    with pytest.raises(CommandError, match="responds to LOCK with 405; check the address"):
+    with pytest.raises(CommandError, match="responds with 405 to LOCK: check the address"):
         http_source(address, lock_address="{address}").lock(address, lock())
     with pytest.raises(UsageError, match="IMPORT_HTTP_USERNAME is not set, but IMPORT_HTTP_PASSWORD is"):
         http_source(address, user="")
