@@ -23,6 +23,7 @@ _FOLDED_FROM = 6
 _USUAL_HOST = "registry.terraform.io/"
 """The beginning of a provider's address that a terminal leaves out, as configurations do."""
 _WHY = {
+    "too_large": "because it is too large",
     "encrypted": "because its client encrypted it",
     "unreadable": "because its content is not version 4 of the state format",
 }
@@ -298,9 +299,9 @@ def _find(args: argparse.Namespace) -> None:
                 f"{state.name}` shows all its resources."
             )
     for each in skipped:
-        why = f"because it is too large: {size(each.size)}"
-        if each.why != "too_large":
-            why = _WHY.get(each.why, f"for the reason '{each.why}'")
+        why = _WHY.get(each.why, f"for the reason '{each.why}'")
+        if each.why == "too_large":
+            why = f"{why}: {size(each.size)}"
         output.tell(f"holdfast: {each.name} was not searched, {why}.")
 
 
@@ -318,7 +319,7 @@ def _group(state: "v1.FoundState") -> "Iterator[str]":
         then = (
             "--long shows them"
             if count == len(state.resources)
-            else f"`holdfast state resources {state.name}` shows all resources"
+            else f"`holdfast state resources {state.name}` shows all"
         )
         yield output.wrapped(output.plain(f"and {more} more: {then}"), head="  ", hanging=2)
 

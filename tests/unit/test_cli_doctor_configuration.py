@@ -141,7 +141,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
         for method in ("DELETE", "POST", "UNLOCK", "X")
     },
     "another unlock": ({"unlock_address": "{api}/unlocks/a"}, "backend.unlock_address", "not the state"),
-    "no unlock": ({"unlock_address": None, "unlock_method": None}, "backend.unlock_address", "never unlocks"),
+    "no unlock": (
+        {"unlock_address": None, "unlock_method": None},
+        "backend.unlock_address",
+        "never releases it",
+    ),
     "no lock": ({"lock_address": None, "lock_method": None}, "backend.lock_address", "428"),
     "the default lock method": ({"lock_method": None}, "backend.lock_method", '"PUT"'),
     "the default unlock method": ({"unlock_method": None}, "backend.unlock_method", '"POST"'),
@@ -211,7 +215,9 @@ def test_what_a_method_does_at_the_address_of_the_state_is_said_with_what_to_wri
     done = doctor()
 
     assert done.problems() == [f"backend.{argument}_address", f"backend.{argument}_method"]
-    assert f"is {method} (main.tf), which {does}" in done.text(f"backend.{argument}_method")
+    assert f"is {method} (main.tf). At this {argument}_address, {method} {does}" in done.text(
+        f"backend.{argument}_method"
+    )
     assert f'In the block, write {argument}_method = "{right}"' in done.text(f"backend.{argument}_method")
 
 

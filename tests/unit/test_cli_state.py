@@ -532,7 +532,7 @@ def test_an_address_that_is_not_valid_any_more_is_one_line_without_it(stub: ApiS
 
         line = failure(stub, "state", "get", NAME)
 
-    assert "valid for a minute" in line
+    assert "valid for one minute" in line
     assert "hidden" not in line
 
 

@@ -187,7 +187,7 @@ def test_what_was_never_acknowledged_is_restored_by_its_id_alone(stub: ApiStub) 
     stub.reply(resolved("v-13", 13, status="never_acknowledged"))
     done = run(stub, *RESTORE, "@13", *REASON)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "its writer was refused" in done.stderr
+    assert "Holdfast refused this write" in done.stderr
     assert "by its ID, v-13." in done.stderr
     assert {asked.method for asked in stub.asked} == {"GET"}
 
