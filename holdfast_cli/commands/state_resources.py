@@ -319,7 +319,7 @@ def _group(state: "v1.FoundState") -> "Iterator[str]":
         then = (
             "--long shows them"
             if count == len(state.resources)
-            else f"`holdfast state resources {state.name}` shows all"
+            else f"run `holdfast state resources {state.name}`"
         )
         yield output.wrapped(output.plain(f"and {more} more: {then}"), head="  ", hanging=2)
 

@@ -539,7 +539,7 @@ FAILURES = (
         is_no_session(Reply(200, body))
         for body in (b"", b"<html>$(touch /tmp/no)</html>", b"[]", b"{}", json.dumps(GOOD).encode()[:40])
     ),
-    Failure(("check the address",), Reply(200, json.dumps(GOOD).encode(), cut=40), requests=3),
+    Failure(("Check the address",), Reply(200, json.dumps(GOOD).encode(), cut=40), requests=3),
     is_no_session(Reply(204)),
     *(
         is_no_session(made(GOOD | changed))

@@ -350,7 +350,7 @@ def test_a_terminal_shows_the_hits_of_a_state_below_its_name_and_counts_those_be
     assert shown.splitlines() == [
         "network/dns: 102 resources",
         *first,
-        "  and 97 more: `holdfast state resources network/dns` shows all",
+        "  and 97 more: run `holdfast state resources network/dns`",
         "app: 7 resources",
         *first,
         "  and 2 more: --long shows them",
