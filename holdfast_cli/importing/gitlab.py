@@ -68,7 +68,7 @@ class GitLab(PlainSource):
             return
         if not page["group"].members():
             raise CommandError(
-                f"{self.address}: there is no such group or project, or {_TOKEN} may not see it. Check the "
+                f"{self.address}: the group or project does not exist, or {_TOKEN} may not see it. Check the "
                 "address and the token."
             )
         what = f"the projects of {self._path}"

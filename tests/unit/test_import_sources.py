@@ -236,7 +236,7 @@ def test_the_states_of_a_group_and_of_a_project_are_found_on_all_pages(gitlab: g
     assert [each.name for each in gitlab_source(gitlab, "platform/net/eu").states()] == ["a", "b", "c.d"]
     assert all(each.is_certain for each in group.states())
     with pytest.raises(
-        CommandError, match="nothing: there is no such group or project, or GITLAB_TOKEN may not"
+        CommandError, match="nothing: the group or project does not exist, or GITLAB_TOKEN may not"
     ):
         list(gitlab_source(gitlab, "nothing").states())
 
