@@ -668,7 +668,7 @@ CLOUD_FAULTS: Mapping[str, tuple[dict[str, str | None], dict[str, str], str, str
     "no organization": ({"organization": None}, {}, "backend.workspace", 'organization = "network"'),
     "another organization": ({"organization": "dns"}, {}, "backend.workspace", "the state dns/prod, not"),
     "another workspace": ({"workspaces": 'name = "eu:prod"'}, {}, "backend.workspace", "eu/prod, not"),
-    "no valid workspace": ({"workspaces": 'name = "eu/prod"'}, {}, "backend.workspace", "is not a state"),
+    "no valid workspace": ({"workspaces": 'name = "eu/prod"'}, {}, "backend.workspace", "cannot be a state"),
     "a variable against the name": ({}, {"TF_WORKSPACE": "dev"}, "backend.workspace", "Unset TF_WORKSPACE"),
     "a variable that selects another": (TAGS, {"TF_WORKSPACE": "dev"}, "backend.workspace", "network/dev"),
     "a token in the block": ({"token": BEARER}, {}, "credentials.plain_text", "main.tf has a token"),
