@@ -381,7 +381,7 @@ def test_a_block_without_an_address_is_found(stub: ApiStub) -> None:
             "http",
             {"address": "http://127.0.0.1:9/states/network/dev"},
             ["backend.init", "backend.address"],
-            ["with the same -backend-config", "terraform.tfstate is ", "-reconfigure` with address = "],
+            ["`init` had -backend-config", "terraform.tfstate is ", "-reconfigure` with address = "],
         ),
     ],
     ids=["another backend", "another state"],
@@ -523,7 +523,7 @@ MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
     ),
     "never there": ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
     "an older stack": ([Reply(404, b"{}")], "note", "404"),
-    "nonsense": ([said({"versions": [7]})], "note", "is not known"),
+    "nonsense": ([said({"versions": [7]})], "note", "cannot tell whether"),
 }
 
 
