@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(failure, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Interrupted; run the command again to go on.", file=sys.stderr)
+        print("Interrupted; run the command again to continue.", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of the output has closed it, as in `… | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,7 +58,7 @@ examples:
         "--folder",
         type=Path,
         default=DEFAULT_FOLDER,
-        help="where everything is kept; another folder is another local AWS (default: .local)",
+        help="the folder of the local AWS; another folder has another local AWS (default: .local)",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
@@ -67,16 +67,17 @@ examples:
         added.set_defaults(run=run)
         return added
 
-    up = command("up", _up, "start it, deploy what changed, and say what to do next")
+    up = command("up", _up, "start the local AWS, deploy what changed, and say what to do next")
     up.add_argument("--port", type=_port, help="of 127.0.0.1 (default: the one used last, or else 4566)")
     up.add_argument(
         "--teams",
         metavar="NAMES",
-        help="deploy these too, or `all`; later runs keep them up to date (default: the first of teams.toml)",
+        help="deploy these teams, or `all`, and update them in later runs (default: the first team of "
+        "teams.toml)",
     )
-    command("down", _down, "stop it; everything is kept")
-    command("demo", _demo, "run examples/hello on it with a real Terraform")
-    command("clean", _clean, "stop it and remove it, its states and all caches")
+    command("down", _down, "stop the local AWS; everything is kept")
+    command("demo", _demo, "run examples/hello with a real Terraform")
+    command("clean", _clean, "stop the local AWS, and remove it with its states and all caches")
     issuer = command("issuer", _issuer, "run an OpenID Connect issuer until Ctrl-C, to try sign-in")
     issuer.add_argument("--port", type=_port, help="of 127.0.0.1 (default: the one used last, or else 4570)")
     id_token = command("id-token", _id_token, "print an ID token of that issuer")
@@ -86,7 +87,7 @@ examples:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="what it says, as in repository=acme/network or sub=my-job; may be given more than once",
+        help="a claim of the ID token, as in repository=acme/network or sub=my-job; may be repeated",
     )
     return parser
 
@@ -101,7 +102,7 @@ def _claim(value: str) -> tuple[str, str]:
     name, equals, said = value.partition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid claim; write NAME=VALUE, as repository=acme/network"
+            f"{value!r} is not a valid claim; write NAME=VALUE, as in repository=acme/network"
         )
     return name, said
 
@@ -125,7 +126,7 @@ def _down(home: Home, _: argparse.Namespace) -> None:
         return
     with home.alone(), step("Stopping the local AWS"):
         LocalAws(running.port, home.aws_data).stop()
-    print(f"States, locks and the token are kept in {home.folder}; `make up` goes on with them.")
+    print(f"States, locks and the token stay in {home.folder}; `make up` uses them again.")
 
 
 def _issuer(home: Home, arguments: argparse.Namespace) -> None:

@@ -53,8 +53,8 @@ def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:
     known = {setting.name for setting in _SETTINGS} | _SET_BY_CLOUDFORMATION | {"ObjectLockEnabled"}
     if unknown := properties.keys() - known:
         raise UnsupportedTemplateError(
-            f"The bucket {logical_id} has {', '.join(sorted(unknown))}; local_aws/bucket_properties.py has "
-            "to learn how to set that."
+            f"The bucket {logical_id} has the properties {', '.join(sorted(unknown))}, which "
+            "local_aws/bucket_properties.py cannot set yet."
         )
     if properties.get("ObjectLockEnabled"):
         properties = {"ObjectLockConfiguration": {"ObjectLockEnabled": "Enabled"}, **properties}

@@ -33,7 +33,7 @@ def demo(home: Home) -> None:
     team = next((team for team in teams if connection and team.api_address == connection.address), None)
     running = find_running(home.aws_data)
     if running is None or connection is None or team is None:
-        raise LocalAwsError("The local AWS does not run yet: run `make up` first.")
+        raise LocalAwsError("The local AWS does not run: run `make up` first.")
     environment = {
         **without_terraform_settings(os.environ),
         **connection.environment(),
@@ -89,7 +89,7 @@ def _lock_may_be_left(home: Home, state: str) -> Iterator[None]:
         yield
     except LocalAwsError as error:
         raise LocalAwsError(
-            f"{error} If an earlier demo was killed, free the lock whose ID is above: "
+            f"{error} If an earlier demo was killed, remove its lock with the ID that is shown above: "
             f"(. {shlex.quote(str(home.terraform_env))}; .venv/bin/holdfast lock break {state} ID)"
         ) from error
 

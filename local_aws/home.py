@@ -161,7 +161,8 @@ class Home:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not marker.exists() and any(self.folder.iterdir()):
             raise LocalAwsError(
-                f"{self.folder} was not made by `make up` and is not empty: name another folder or empty it."
+                f"{self.folder} is not empty, and `make up` did not create it: name another folder, or "
+                "empty this one."
             )
         marker.touch(mode=0o600)
         self.folder.chmod(0o700)

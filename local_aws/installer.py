@@ -22,7 +22,7 @@ _PIP_INSTALL: Final = (
     *("install", "--quiet", "--disable-pip-version-check", "--no-input"),
     *("--no-deps", "--no-compile"),
 )
-_SLOWER: Final = "pip installs the packages instead of uv, which takes longer:"
+_SLOWER: Final = "pip installs the packages, which takes longer than with uv:"
 
 _COUNTERPARTS: Final = {
     "index-url": ("UV_DEFAULT_INDEX", ""),
@@ -50,7 +50,7 @@ class Installer:
         """Install uv beside pip; return a warning for the user if it cannot be installed."""
         # A build of uv from source would need a Rust compiler and minutes.
         ended = start(*self._pip("--only-binary=:all:", "--require-hashes", "--requirement", UV_REQUIREMENTS))
-        return [f"{_SLOWER} uv cannot be installed here: {_reason(ended)}"] if ended.returncode else []
+        return [f"{_SLOWER} uv cannot be installed: {_reason(ended)}"] if ended.returncode else []
 
     def install(self, *arguments: str | Path, into: Path | None = None) -> list[str]:
         """Install packages without their dependencies, with arguments that uv and pip both understand.

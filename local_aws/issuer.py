@@ -107,7 +107,7 @@ def _load(home: Home) -> Keys:
     try:
         return from_json(home.issuer_keys.read_text())
     except FileNotFoundError:
-        raise LocalAwsError("There is no issuer yet: run `make issuer` in another shell.") from None
+        raise LocalAwsError("No issuer runs yet: run `make issuer` in another shell.") from None
     except ValueError as error:
         raise LocalAwsError(
             f"{home.issuer_keys}: {error}; remove the file, then `make issuer` creates new keys."
@@ -144,8 +144,8 @@ def serve(home: Home, port: int | None) -> None:
                 open_.enter_context(loopback.serving(Handler, port=wanted))
             except OSError as error:
                 raise LocalAwsError(
-                    f"Port {wanted} on {HOST} cannot be used ({error.strerror}); "
-                    f"pick another one: make issuer PORT={wanted + 1}"
+                    f"Port {wanted} on {HOST} cannot be used ({error.strerror}); choose another port: make "
+                    f"issuer PORT={wanted + 1}"
                 ) from error
             write_port(home.issuer_port, wanted)
         print(_next(address), flush=True)
@@ -156,18 +156,18 @@ def _next(issuer: str) -> str:
     return f"""\
 The issuer is {issuer}
 
-Leave it running. In another shell, trust what it says about a repository, once:
+Leave the issuer running. In another shell, create a trust record, once:
 
     set -a; . .local/aws.env; set +a
     .venv/bin/holdfast trust create local-ci --role writer --scope 'network/*' \\
       --issuer {issuer} --audience holdfast --claim repository=acme/network
 
-and sign in with an ID token, as a CI job does:
+Then sign in with an ID token, as a CI job does:
 
     export TF_HTTP_USERNAME=oidc
     export TF_HTTP_PASSWORD="$(.venv/bin/python -m local_aws id-token --claim repository=acme/network)"
 
-Ctrl-C stops it. Its keys and its port stay in .local/issuer."""
+Ctrl-C stops the issuer. Its keys and its port stay in .local/issuer."""
 
 
 def print_id_token(home: Home, changed: Mapping[str, str]) -> str | None:
@@ -179,4 +179,4 @@ def print_id_token(home: Home, changed: Mapping[str, str]) -> str | None:
     print(signed(_load(home)["RS256"], claims(address, changed)))
     if answers(port, DISCOVERY, timeout=_CHECK_TIME_LIMIT):
         return None
-    return f"Nothing responds at {address}: run `make issuer` in another shell before you use the token."
+    return f"The issuer at {address} does not respond: run `make issuer` before you use the token."

@@ -71,7 +71,7 @@ def _hold(pid_file: str) -> None:
         except BlockingIOError:
             time.sleep(_LOCK_PAUSE)
     else:
-        sys.exit(f"{pid_file} is held by another server")
+        sys.exit(f"another server has locked {pid_file}")
     os.ftruncate(file, 0)
     os.write(file, json.dumps({"pid": os.getpid(), "port": int(os.environ["GATEWAY_PORT"])}).encode())
 
@@ -100,9 +100,9 @@ def _refusal(scope: _Message) -> str | None:
         return "other web pages may not use the local AWS"
     # A page whose host name resolves to this address has the same origin, but sends its own host name.
     if not _OWN_HOST.fullmatch(host):
-        return "the local AWS is called 127.0.0.1 or localhost, and nothing else"
+        return "the local AWS accepts only the host names 127.0.0.1 and localhost"
     if path.startswith(_CONTROL) and path != _HEALTH:
-        return f"of {_CONTROL} only {_HEALTH} is open"
+        return f"below {_CONTROL}, only {_HEALTH} may be requested"
     return None
 
 

@@ -76,7 +76,7 @@ def find_running(data_dir: Path) -> Running | None:
                 time.sleep(_PAUSE)
             else:
                 return None
-    raise LocalAwsError(f"{data_dir / 'server.pid'} is held by a process that does not say who it is.")
+    raise LocalAwsError(f"{data_dir / 'server.pid'} is locked by a process that did not write its ID there.")
 
 
 def check_port_free(port: int) -> None:
@@ -84,7 +84,8 @@ def check_port_free(port: int) -> None:
 
     def taken(address: str) -> LocalAwsError:
         return LocalAwsError(
-            f"Port {port} on {address} is taken by another program; pick another one: make up PORT={port + 1}"
+            f"Port {port} on {address} is used by another program; choose another port: make up "
+            f"PORT={port + 1}"
         )
 
     with socket.socket() as probe:
@@ -92,7 +93,7 @@ def check_port_free(port: int) -> None:
         try:
             probe.bind((HOST, port))
         except PermissionError as error:
-            raise LocalAwsError(f"Port {port} may not be used by this user; pick one above 1023.") from error
+            raise LocalAwsError(f"This user may not use port {port}; choose a port above 1023.") from error
         except OSError as error:
             raise taken(HOST) from error
     # Many systems try IPv6 first for `localhost`, which presigned addresses name.
@@ -199,7 +200,7 @@ class LocalAws:
         even after a SIGKILL. `LocalAwsError` also if a server runs in this folder already.
         """
         if self.running:
-            raise LocalAwsError(f"A local AWS runs in {self.data_dir} already.")
+            raise LocalAwsError(f"A local AWS already runs with the data in {self.data_dir}.")
         check_port_free(self.port)
         self._make_folders()
         with create_private(self.log) as log:
@@ -250,7 +251,7 @@ class LocalAws:
             _kill_group(self._child.pid)
         self._reap()
         if not self._wait_until(lambda: not self.running, _TIME_TO_DIE):
-            raise LocalAwsError(f"The local AWS in {self.data_dir} could not be killed.")
+            raise LocalAwsError(f"The local AWS with the data in {self.data_dir} could not be stopped.")
 
     def __enter__(self) -> Self:
         self.start()

@@ -67,7 +67,7 @@ def _parts() -> list[Part]:
     return [
         # First, because Node.js may be missing, which is better said before the minute that Python takes.
         Part(
-            "Installing CDK and what builds the console in node_modules",
+            "Installing CDK and the build tools of the console in node_modules",
             ROOT / "node_modules" / ".set-up",
             (ROOT / "package-lock.json", ROOT / "package.json"),
             _make_node_modules,
@@ -124,7 +124,7 @@ def _make_node_modules() -> list[str]:
     npm = shutil.which("npm")
     if npm is None:
         raise LocalAwsError(
-            "Node.js 20 or later with npm is needed for the CDK command line; install it first."
+            "The CDK command line needs Node.js 20 or later, with npm; install Node.js first."
         )
     run(npm, "ci", "--loglevel=error")
     return []
@@ -143,7 +143,7 @@ def main() -> int:
         print(failure, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Interrupted; run the command again to go on.", file=sys.stderr)
+        print("Interrupted; run the command again to continue.", file=sys.stderr)
         return 130
     return 0
 

@@ -80,7 +80,7 @@ def parse_version(said: str) -> Client:
     """Parse the output of `terraform version` or `tofu version`: product and version."""
     found = _VERSION.match(said)
     if found is None:
-        raise LocalAwsError(f"`version` names neither Terraform nor OpenTofu: {said[:100]!r}")
+        raise LocalAwsError(f"the output of `version` names neither Terraform nor OpenTofu: {said[:100]!r}")
     major, minor, patch = (int(part) for part in found.groups()[1:])
     return Client(Product(found[1]), (major, minor, patch))
 

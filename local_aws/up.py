@@ -114,8 +114,8 @@ def teams_to_deploy(
     gone = sorted(set(deployed) - set(known))
     if gone:
         raise LocalAwsError(
-            f"The team {gone[0]} is deployed here and is no longer in teams.toml: "
-            f"write [teams.{gone[0]}] again. A renamed team is a new one with an empty store."
+            f"The team {gone[0]} is deployed here, but is no longer in teams.toml: write [teams.{gone[0]}] "
+            "again. A renamed team would get a new stack without the states."
         )
     wanted = {known[0], *deployed, *requested}
     return tuple(team for team in known if team in wanted)
@@ -191,12 +191,12 @@ def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequenc
         bootstrapped=known is not None and known.bootstrap_digest == digests[1],
     )
     if Step.DEPLOY in todo:
-        print("Deploying takes about half a minute; when nothing has changed, `make up` takes seconds.")
+        print("Deploying takes about half a minute. If nothing has changed, `make up` takes seconds.")
     if Step.STOP in todo:
         with step("Stopping the local AWS"):
             aws.stop()
     if Step.WIPE in todo:
-        with step("Removing what an unfinished first run left"):
+        with step("Removing the data of a first run that did not finish"):
             shutil.rmtree(home.aws_data)
     if Step.START in todo:
         with step(f"Starting the local AWS on {aws.endpoint}"):
@@ -205,7 +205,7 @@ def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequenc
         print(f"The local AWS runs on {aws.endpoint}")
     if Step.DEPLOY not in todo and known:
         stacks = _and(f"Holdfast-{team}" for team in teams)
-        print(f"{stacks} {'is' if len(teams) == 1 else 'are'} deployed as it is here")
+        print(f"{stacks} {'is' if len(teams) == 1 else 'are'} already deployed from this version of the code")
         return known
     try:
         return _deploy(home, aws, teams, digests, bootstrap=Step.BOOTSTRAP in todo)
@@ -221,12 +221,12 @@ def _deploy(
     from local_aws import deploy  # not needed when nothing changed, and slow to load
 
     if bootstrap:
-        with step("Preparing it for CDK (cdk bootstrap)"):
+        with step("Preparing the local AWS for CDK (cdk bootstrap)"):
             deploy.bootstrap(aws)
     with step(f"Deploying {_and(f'Holdfast-{team}' for team in teams)} (cdk deploy)"):
         deployed = deploy.deploy(aws, teams)
     # The server keeps APIs, functions and stacks in memory and saves them only when it stops.
-    with step("Saving, so that a crash cannot lose the deployment"):
+    with step("Saving the deployment, so that a crash cannot lose it"):
         aws.stop()
         aws.start(stays=True)
     deployment = Deployment(*digests, deployed)
@@ -272,7 +272,7 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
     """Return whether the API accepts the token: read an absent state through authorizer, backend and S3."""
     address = urlsplit(f"{connection.address}/states/{_NO_STATE}")
     request = http.client.HTTPConnection(address.netloc, timeout=_REQUEST_TIME_LIMIT)
-    with step("Asking it for a state"), closing(request):
+    with step("Requesting a state from Holdfast"), closing(request):
         try:
             authorization = basic(connection.username, connection.password)
             request.request("GET", address.path, headers={"Authorization": authorization})
@@ -344,29 +344,29 @@ teams.toml says that names must be declared for {first.name}, before `terraform 
     print(f"""
 Holdfast is up, for the {whom}.
 
-For a state of {whose}, paste this into its configuration (any name will do for {_EXAMPLE_STATE}):
+For a state of {whose}, paste this block into its configuration (or use another name than {_EXAMPLE_STATE}):
 
 {block.rstrip()}
 
-and let Terraform sign in, in the shell that runs it:
+In the shell that runs Terraform, set the credentials:
 
     . {_display(home.terraform_env)}
 
-The same state is a workspace for a `cloud` block:
+A `cloud` block reaches the same state as a workspace:
 
 {cloud_block(_EXAMPLE_STATE)}
 
-which takes the address and the token from another file:
+For a `cloud` block, the address and the token are in another file:
 
     export TF_CLI_CONFIG_FILE={_display(home.cloud_config)}
 
-Then `terraform init`, `plan` and `apply` as ever. The file for Terraform exports HOLDFAST_ADDRESS,
-TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which is all that the commands for operators need:
+Then run `terraform init`, `plan` and `apply` as usual. The first file exports HOLDFAST_ADDRESS,
+TF_HTTP_USERNAME and TF_HTTP_PASSWORD, and the commands for operators need no more:
 
     .venv/bin/holdfast state list
 {declare}
-    make demo    shows a real Terraform doing it
-    make down    stops it; states, locks and the token stay in {_display(home.folder)}
+    make demo    runs a real Terraform with Holdfast
+    make down    stops the local AWS; states, locks and the token stay in {_display(home.folder)}
 
 For the `holdfast` command and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a
 The API's address, for `holdfast configure`: {first.api_address}""")

@@ -46,7 +46,7 @@ def _without_deep_references(api: Part, part: Any) -> Any:
 
 def _lines(api: Part) -> Iterator[str]:
     yield "# API reference"
-    yield "\nFor authors of clients and scripts. [openapi.yaml](openapi.yaml) says the same for programs.\n"
+    yield "\nFor authors of clients and scripts. [openapi.yaml](openapi.yaml) has the same for programs.\n"
     yield api["info"]["description"]
     for tag in api["tags"]:
         yield f"\n## {tag['name'].capitalize()}\n\n{tag['description']}"
@@ -54,7 +54,7 @@ def _lines(api: Part) -> Iterator[str]:
             for verb in VERBS:
                 if tag["name"] in route.get(verb, {}).get("tags", ()):
                     yield from _operation(api, path, verb, route)
-    yield "\n## Errors\n\nEach route links to the errors that it can send."
+    yield "\n## Errors\n\nEach route above links to the errors that it can return."
     for name, response in api["components"]["responses"].items():
         if _is_error(api, name):
             yield f"\n### Error `{name}`\n\n{response['description']}"

@@ -47,21 +47,21 @@ def obstacles(root: Path, version: str) -> Iterator[str]:
         yield f"{version!r} is not the version of a release: write three numbers, as in VERSION={_next()}."
     elif version != __version__:
         yield (
-            f'The code calls itself {__version__}: write __version__ = "{version}" in '
+            f'The version in the code is {__version__}: write __version__ = "{version}" in '
             "functions/holdfast/__init__.py, run `make generated`, and commit both."
         )
     newest = re.search(r"^## (.+)$", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     if newest is None or not re.fullmatch(rf"{re.escape(version)} - \d{{4}}-\d\d-\d\d", newest[1]):
         yield (
-            f"The newest section of CHANGELOG.md is `## {newest[1] if newest else ''}`: "
-            f"make it `## {version} - YYYY-MM-DD`, with the date of the release."
+            f"The newest section of CHANGELOG.md is `## {newest[1] if newest else ''}`. Change the heading "
+            f"to `## {version} - YYYY-MM-DD`, with the date of the release."
         )
     if changed := git(root, "status", "--porcelain"):
         yield f"These files are not committed:\n{changed}"
     # The tag of the newest commit is that of this release, which is built from the tag again.
     tag, newest_commit = f"v{version}", git(root, "rev-parse", "HEAD")
     if git(root, "tag", "--list", tag) and git(root, "rev-list", "-1", tag) != newest_commit:
-        yield f"The tag {tag} exists and is another commit: give the release a new version."
+        yield f"The tag {tag} already exists and points to another commit: give the release a new version."
 
 
 def _next() -> str:

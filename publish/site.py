@@ -212,7 +212,7 @@ def build(root: Path, folder: Path) -> Path:
     if links := list(dead(site)):
         raise SiteError("\n".join(("These links lead nowhere:", *links)))
     if tags := list(fetched(site)):
-        raise SiteError("\n".join(("These tags fetch from another host:", *tags)))
+        raise SiteError("\n".join(("These tags fetch files from another host:", *tags)))
     return site
 
 

@@ -85,9 +85,9 @@ def notices() -> str:
 
 def _lines(rows: list[str], texts: dict[str, list[str]]) -> Iterator[str]:
     yield "# Third-party software"
-    yield "\nFor people who pass Holdfast on: the software of others in a release and in the built site."
+    yield "\nFor those who distribute Holdfast: the third-party software in a release and in the built site."
     yield "Holdfast itself has [its own license](LICENSE)."
-    yield "A release lacks the packages that a deployment downloads from PyPI: its SBOM lists them."
+    yield "A release does not contain the packages that a deployment gets from PyPI: its SBOM lists them."
     yield "\n| Package | Version | License | Contained in |\n| --- | --- | --- | --- |"
     yield from rows
     yield "\n## Texts"
@@ -138,7 +138,7 @@ def _from_archive(archive: Path) -> tuple[str, str]:
         }
     name = json.loads(contents["package/package.json"]).get("license")
     texts = [_clean(text) for path, text in contents.items() if _LICENSE.fullmatch(path)]
-    text = "\n\n".join(texts) or f"The package has no text of its license, {name}."
+    text = "\n\n".join(texts) or f"The package {name} does not contain the text of its license."
     return name or text.partition("\n")[0], text
 
 

@@ -311,7 +311,7 @@ export function Restore({ version, current, ...shared }: Shared & { version: Ver
     if (now?.version) setSeen({ ...seen, ...now, version: now.version });
     const own = now?.lock?.principal === me?.principal ? now?.lock?.freeze?.id : undefined;
     setFrozen(own);
-    return own && "You froze this state. If you go on, the version is written under your freeze.";
+    return own && "You froze this state. The version is written under your freeze.";
   };
   const title = `Restore ${say.versionWords(version)} of ${name}`;
   return (

@@ -36,7 +36,7 @@ function Offer() {
       opener.postMessage({ holdfast: "taken" }, "*"); // now it may close: the message was there before
     };
     const giveUp = () => {
-      if (!waiting.signal.aborted) setProblem("Nothing was handed over. Run holdfast console again.");
+      if (!waiting.signal.aborted) setProblem("No session arrived. Run holdfast console again.");
       waiting.abort();
     };
     setTimeout(giveUp, PATIENCE);
@@ -63,7 +63,7 @@ function Offer() {
   if (known || !opener || problem) {
     const isKnown =
       known && `${ended(`You are signed in as ${person(known)}`)} Sign out before you sign in as another user.`;
-    const isAlone = "This page takes a session over from holdfast console. Run it in a terminal.";
+    const isAlone = "This page needs the holdfast console command. Run it in a terminal.";
     return (
       <>
         <p role="alert">{isKnown ?? (problem || isAlone)}</p>
@@ -82,7 +82,7 @@ function Offer() {
         ?
       </p>
       {offer.until && <p class="faint">{`It ends on ${exactly(offer.until)}.`}</p>}
-      <p>Go on only if you ran holdfast console yourself a moment ago.</p>
+      <p>Continue only if you ran holdfast console yourself a moment ago.</p>
       <p class="actions">
         <Button class="main" onClick={() => accept(offer)}>
           Sign in

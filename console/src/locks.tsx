@@ -129,7 +129,7 @@ export function LocksPage() {
           {frozen.some(({ until }) => !until) && "A freeze without an end lasts until an operator unfreezes it. "}
           {me &&
             !frozen.every(mayLift) &&
-            `To unfreeze needs the role ${rolesFor(me, "freeze")} for the state or pattern.`}
+            `Unfreezing needs the role ${rolesFor(me, "freeze")} for the state or pattern.`}
         </p>
       </>
     );

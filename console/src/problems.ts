@@ -7,10 +7,10 @@ import { exactly } from "./format";
 const KNOWN: Record<number, [string, string]> = {
   0: ["The API cannot be reached", "Check your network, then try again."],
   400: ["The API refused the request", ""],
-  401: ["You are signed out", "Sign in again to go on where you were."],
-  403: ["Your token does not allow this", "An operator with AWS credentials can create another."],
+  401: ["You are signed out", "Sign in again to continue."],
+  403: ["Your token does not allow this", "An operator with AWS credentials can create a token that does."],
   404: ["There is nothing with this name", ""],
-  409: ["The state changed in the meantime", "Look at the state again first."],
+  409: ["The state changed in the meantime", "Look at the state, then try again."],
   413: ["This is too large to show", ""],
   423: ["The state is locked or frozen", ""],
   429: ["Too many requests at the moment", "The team shares a limit of requests. Try again"],

@@ -43,7 +43,7 @@ export const whyEnded = (): string | null => ended;
 
 /** Returns the session; null if nobody is signed in, or the session's time is over. */
 export function session(): Session | null {
-  if (current?.until && isOver(current.until)) signOut("Your session ended. Sign in again to go on where you were.");
+  if (current?.until && isOver(current.until)) signOut("Your session ended. Sign in again to continue.");
   return current;
 }
 

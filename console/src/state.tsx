@@ -128,7 +128,7 @@ function Now({ state, ask }: Asks & { state: State }) {
       )}
       {encrypted && (
         <Empty title="The client encrypted this state">
-          Its outputs and resources can be read only where the key is.
+          Only clients with the key can read its outputs and resources.
         </Empty>
       )}
       {version && !encrypted && part("Outputs", "read_outputs", <Outputs key={version} name={name} />)}
@@ -273,7 +273,7 @@ export function ConfigurationPage({ name }: { name: string }) {
         </section>
       ))}
       <p class="faint">
-        <code>{`holdfast backend-config ${name}`}</code> prints the same, and other forms of it.
+        <code>{`holdfast backend-config ${name}`}</code> prints this block, and has other forms.
       </p>
     </>
   );

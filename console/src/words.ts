@@ -160,7 +160,7 @@ export function refusal(code: string, message: string, undone: string, now?: Sta
   const lock = now?.lock;
   const held = lock ? ended(`The state is ${lockWords(lock)}`) : now ? "Nobody holds the lock any more." : message;
   if (code === "base_changed") return `${meanwhile(now, seen) ?? message} ${undone} Above is what would happen now.`;
-  if (code === "lock_not_matched" || code === "not_frozen") return `This changed meanwhile. ${held} ${undone}`;
+  if (code === "lock_not_matched" || code === "not_frozen") return `The lock has changed. ${held} ${undone}`;
   if (code !== "locked" && code !== "frozen") return message;
   const advice = code === "locked" ? "Wait, or break the lock if nobody uses it." : "Unfreeze it first.";
   return lock ? `${held} ${undone} ${advice}` : `${message} ${undone}`;

@@ -86,5 +86,5 @@ test("The names that the API suggests are those of its message", () => {
     "network/prod",
     "network/dev.2",
   ]);
-  deepEqual([nearest(missing), nearest(`${missing} Its name is declared.`)], [[], []]);
+  deepEqual([nearest(missing), nearest(`${missing} The name is declared, but has no state.`)], [[], []]);
 });

@@ -108,7 +108,7 @@ test("A refusal says what somebody else did, and that nothing happened", () => {
   equal(refusal("lock_not_matched").includes('locked by "bea@laptop" for apply.'), true);
   equal(
     refusal("lock_not_matched", { lock: null }),
-    "This changed meanwhile. Nobody holds the lock any more. Nothing.",
+    "The lock has changed. Nobody holds the lock any more. Nothing.",
   );
   equal(refusal("locked").endsWith("Nothing. Wait, or break the lock if nobody uses it."), true);
   equal(refusal("frozen", { lock: null }), "As the API says. Nothing.");

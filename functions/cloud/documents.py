@@ -306,7 +306,8 @@ def check_change(body: bytes, current: Mapping[str, Any]) -> None:
     for name, value in _object(data.get("attributes"), "attributes").items():
         if name != "terraform-version" and value is not None and value != current["attributes"].get(name):
             raise InvalidDocument(
-                "A workspace cannot be renamed. Create one with the new name, and move the state to it."
+                "A workspace cannot be renamed. Create a workspace with the new name, and move the state to "
+                "the new workspace."
                 if name == "name"
                 else (
                     f"A workspace does not store '{name[:60]}'. It has only a name and tags. Nothing was "
@@ -344,7 +345,9 @@ def new_version(body: bytes) -> NewVersion:
     if serial is None or not 0 <= serial < SERIAL_END:
         raise InvalidDocument("The attribute 'serial' must be an integer from 0 to 2^64-1.")
     if md5 is None or not _MD5.fullmatch(md5):
-        raise InvalidDocument("The attribute 'md5' must be the MD5 of the state, 32 hexadecimal digits.")
+        raise InvalidDocument(
+            "The attribute 'md5' must be the MD5 digest of the state, as 32 hexadecimal digits."
+        )
     if not object_metadata.fits(lineage):
         raise InvalidDocument(
             "The attribute 'lineage' must be Unicode text of at most 200 bytes, percent-encoded."
@@ -380,7 +383,9 @@ def wanted(query: Mapping[str, str]) -> Wanted:
             numbered.setdefault(form[1], {})[form[2]] = value
     for binding in numbered.values():
         if "key" not in binding:
-            raise _invalid_parameter(TAGGED, f"A filter by tags needs a key: '{TAGGED}'.")
+            raise _invalid_parameter(
+                TAGGED, f"A filter by tags needs the key of a tag, in the parameter '{TAGGED}'."
+            )
         tags.append((binding["key"], binding.get("value")))
     return Wanted(
         query.get("search[name]", ""),
@@ -431,7 +436,9 @@ def _decode(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidDocument("The attribute 'state' must be the state in base64.") from None
+        raise InvalidDocument(
+            "The attribute 'state' must be the state document, encoded in base64."
+        ) from None
 
 
 def _data(body: bytes, *, limit: int | None = _MAX_BYTES) -> object:
@@ -449,7 +456,7 @@ def _data(body: bytes, *, limit: int | None = _MAX_BYTES) -> object:
 def _resource(value: object, kind: str) -> Mapping[str, Any]:
     resource = _object(value, "data")
     if resource.get("type") != kind:
-        raise InvalidDocument(f"The 'type' of the data must be '{kind}'.")
+        raise InvalidDocument(f"The member 'type' of 'data' must be '{kind}'.")
     return resource
 
 

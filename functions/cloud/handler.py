@@ -341,8 +341,9 @@ def _of_outputs(request: Request, document: bytes, fields: Mapping[str, Any]) ->
 
 def _refuse(_: str) -> HoldfastError:
     return UnknownRoute(
-        "This API keeps states: organizations, workspaces, locks, state versions and outputs. It has no "
-        "runs, variables, policies or registry; set these where Terraform runs."
+        "This API has only organizations, workspaces, locks, state versions and outputs. It has no runs, "
+        "variables, policies or registry. Run Terraform on your own machine or in CI, and set the variables "
+        "there."
     )
 
 

@@ -37,8 +37,8 @@ def check_redirected(headers: Mapping[str, str]) -> None:
     """
     if "referer" in headers and "content-type" in headers:
         raise BentRequest(
-            "A redirect has turned a change into this read. Nothing was changed. Use a hostname that does "
-            "not redirect."
+            "This read was redirected from a request that changes something. Nothing was changed. Use a "
+            "hostname that does not redirect."
         )
 
 
@@ -51,9 +51,9 @@ def check_delete(headers: Mapping[str, str], body: str) -> None:
     length = headers.get("content-length", "").strip()
     if body or length not in ("", "0") or any(name in headers for name in ("content-type", *CONTENT_MD5)):
         raise BentRequest(
-            "The delete of a state has no body, no Content-Type and no Content-MD5. This request looks like "
-            "the release of a lock, or like a write. The backend block probably sets a method to DELETE with "
-            f"an address below /states/. {_DO}."
+            "A request to delete a state must not have a body, a Content-Type or a Content-MD5. This "
+            "request has one of them, as the release of a lock or a write has. The backend block probably "
+            f"sets a method, such as 'unlock_method', to DELETE with an address below /states/. {_DO}."
         )
 
 
@@ -66,16 +66,25 @@ def check_lock_id(query: Mapping[str, str], raw_query: str, *, accepted: bool) -
     """
     for name in query:
         if name != _LOCK_ID and name.upper() == _LOCK_ID:
-            raise InvalidRequest(f"The parameter '{name}' must be written '{_LOCK_ID}'. Nothing was changed.")
+            raise InvalidRequest(
+                f"The query parameter '{name}' must be written in capital letters, as "
+                f"'{_LOCK_ID}'. Nothing was changed."
+            )
     if _LOCK_ID not in query:
         return
     if not accepted:
         raise BentRequest(
-            "This request does not accept 'ID'. A redirect has turned another request into it, or a method "
-            f"of the backend block is wrong. {_DO}, and use an address that does not redirect."
+            f"This request has the query parameter '{_LOCK_ID}', which only a write and the release of a "
+            "lock may have. Either a redirect has changed the method of the request, or the backend block "
+            f"sets a wrong method. {_DO}, and use an address that does not redirect."
         )
     if not query[_LOCK_ID]:
-        raise InvalidRequest("'ID' is empty. Send the ID of the lock, or no 'ID'. Nothing was changed.")
+        raise InvalidRequest(
+            "The query parameter 'ID' is empty. Send the ID of the lock in 'ID', or leave "
+            "'ID' out. Nothing was changed."
+        )
     # API Gateway joins the values of a repeated parameter with commas, which can be in an ID, too.
     if sum(name == _LOCK_ID for name, _ in parse_qsl(raw_query, keep_blank_values=True)) > 1:
-        raise InvalidRequest("The query has several parameters 'ID'. Send one. Nothing was changed.")
+        raise InvalidRequest(
+            "The query has the parameter 'ID' more than once. Send it only once. Nothing was changed."
+        )

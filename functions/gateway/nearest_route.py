@@ -29,15 +29,15 @@ def advice(path: str) -> str:
 
     The message repeats only a valid state name of the path, which is short and has no control characters.
 
-    >>> advice("/stats/network/prod")
-    'This route does not exist. The nearest one is /states/network/prod; set the address to it.'
+    >>> advice("/stats/a")
+    'The API does not have this route. The nearest route is /states/a; use it in the address.'
     >>> advice("/states/")
-    'This route does not exist. Name the state in the address, as in /states/network/prod.'
+    'The API does not have this route. Write an address with the name of a state, as in /states/network/prod.'
     """
     nearest, is_complete = _nearest(path)
     if is_complete:
-        return f"This route does not exist. The nearest one is {nearest}; set the address to it."
-    return f"This route does not exist. Name the state in the address, as in {nearest}."
+        return f"The API does not have this route. The nearest route is {nearest}; use it in the address."
+    return f"The API does not have this route. Write an address with the name of a state, as in {nearest}."
 
 
 def _nearest(path: str) -> tuple[str, bool]:

@@ -51,8 +51,9 @@ def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
     plain = _plain(body)
     if plain is None:
         raise TooLarge(
-            f"The state has {len(body)} bytes, and a response can have at most {MAX_BYTES}, JSON escapes "
-            f"included. {_LARGER} Otherwise read it from the bucket, and split it."
+            f"The state has {len(body)} bytes, and a response can have at most {MAX_BYTES} bytes, JSON "
+            f"escapes included. {_LARGER} Otherwise read the state from the bucket, and split it into "
+            "smaller states."
         )
     return plain
 
@@ -61,9 +62,9 @@ def require_room(body: bytes) -> None:
     """Raise `TooLarge` unless a body fits into a response without compression, for clients without gzip."""
     if not _has_room(_in_base64(len(body))) and not _is_text_with_room(body):
         raise TooLarge(
-            f"The state has {len(body)} bytes. It could not be read again, because a response can have at "
-            f"most {MAX_BYTES} bytes, JSON escapes included. Nothing was written. {_LARGER} Otherwise split "
-            "the state."
+            f"The state has {len(body)} bytes. No client could read it again, because a response can have "
+            f"at most {MAX_BYTES} bytes, JSON escapes included. Nothing was written. {_LARGER} Otherwise "
+            "split the state into smaller states."
         )
 
 

@@ -141,12 +141,15 @@ class Request:
         # API Gateway replaces invalid UTF-8 in a text, which changes the length of the body.
         if length and length != str(len(body)):
             raise InvalidBody(
-                f"The request announced a body of {length[:20]} bytes, but {len(body)} bytes arrived. A "
-                "proxy may have dropped the body, or the body is not UTF-8. Nothing was changed."
+                f"The header Content-Length announced a body of {length[:20]} bytes, but {len(body)} bytes "
+                "arrived. A proxy may have dropped the body, or the body is not UTF-8. Nothing was changed."
             )
         announced = next(filter(None, map(self.header, CONTENT_MD5)), "")
         if announced and announced.strip() != _md5(body):
-            raise InvalidBody("The body does not match its Content-MD5. Nothing was changed; send it again.")
+            raise InvalidBody(
+                "The body does not match the header Content-MD5, so it was altered on the "
+                "way. Nothing was changed; send the request again."
+            )
         return body
 
 

@@ -138,7 +138,8 @@ class _FaultError(HoldfastError):
 
     def __init__(self, request_id: str) -> None:
         super().__init__(
-            f"This is a fault in Holdfast. The function's log has the details under the ID {request_id}."
+            "This is a fault in Holdfast. The log of the function has the details under the request ID "
+            f"{request_id}."
         )
 
 

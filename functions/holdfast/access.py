@@ -7,8 +7,8 @@ from enum import StrEnum, auto
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from holdfast.errors import InvalidName, NotAllowed
-from holdfast.names import StateName, split
+from holdfast.errors import NotAllowed
+from holdfast.names import StateName, broken_rule
 
 MAX_SCOPES: Final = 2000
 """The most characters of all scope patterns of a new record, each with a separator."""
@@ -120,14 +120,12 @@ def check_pattern(pattern: str) -> str:
     `*` alone covers every state, and a trailing `/*` everything below. Elsewhere `*` does not match a `/`.
     The message of the `ValueError` names the broken rule.
     """
-    try:
-        # Not `parse`: a scope such as 'holdfast-doctor/*' may cover reserved names.
-        split(pattern.replace("*", "x"))
-    except InvalidName as error:
+    # Not `parse`: a scope such as 'holdfast-doctor/*' may cover reserved names.
+    if rule := broken_rule(pattern.replace("*", "x")):
         raise ValueError(
-            f"the scope pattern {pattern!r} cannot match a state name. {error.message} Write a pattern "
-            "such as 'network/*'"
-        ) from None
+            f"the scope pattern {pattern!r} cannot match a state name: {rule}; write a pattern such as "
+            "'network/*'"
+        )
     return pattern
 
 
@@ -172,11 +170,11 @@ def check_grants(grants: Sequence[Grant]) -> tuple[Grant, ...]:
         merged.setdefault(grant.role, []).extend(check_pattern(pattern) for pattern in grant.scope)
     checked = tuple(Grant(role, tuple(scope)) for role, scope in merged.items())
     if not checked or not all(grant.scope for grant in checked):
-        raise ValueError("at least one scope pattern is required; '*' is every state")
+        raise ValueError("at least one scope pattern is required; the pattern '*' matches every state")
     if sum(len(pattern) + len(_BETWEEN) for grant in checked for pattern in grant.scope) > MAX_SCOPES:
         raise ValueError(
             f"the scope patterns are too long: together they may have at most {MAX_SCOPES} characters, and "
-            f"{len(_BETWEEN)} characters are added for each pattern"
+            f"each pattern counts {len(_BETWEEN)} more than its own"
         )
     if len(grants) > 1:
         _check_each_adds(checked)
@@ -304,15 +302,16 @@ class Caller:
         if action is Action.READ and self.may(Action.READ_OUTPUTS, name):
             does = "does" if len(here) == 1 else "do"
             raise NotAllowed(
-                f"{_roles(here, self)} {does} not allow you to read the whole state. Its outputs are at "
-                f"/outputs/{name}. For the rest, use a token with the role 'reader'."
+                f"{_roles(here, self)} {does} not allow you to read the whole state. You may read the "
+                f"outputs of the state, at /outputs/{name}. To read the whole state, use a token with the "
+                "role 'reader'."
             )
         self.require_somewhere(action)
         if here:
             raise _not_allowed(here, self, action, f" for the state '{name}'")
         raise NotAllowed(
-            f"The scope of {called(self.principal, self.owner)} does not cover the state '{name}'; use "
-            "a token that does."
+            f"The scope of {called(self.principal, self.owner)} does not cover the state '{name}'; use a "
+            "token with a scope that covers it."
         )
 
     def require_somewhere(self, action: Action) -> None:

@@ -225,8 +225,9 @@ def check_arrays(body: bytes) -> None:
     arrays = _count(body, b"[", most)
     if arrays > most:
         raise ValueError(
-            f"has {arrays:,} arrays in {len(body):,} bytes; above {ARRAYS_FROM // 1000000} MB, it may have "
-            f"at most one array for each {BYTES_OF_ARRAY} bytes: indent the JSON, or use fewer arrays"
+            f"has {arrays:,} arrays in {len(body):,} bytes, and a body above {ARRAYS_FROM // 1000000} MB "
+            f"may have at most one array for each {BYTES_OF_ARRAY} bytes; indent the JSON, or use fewer "
+            "arrays"
         )
 
 

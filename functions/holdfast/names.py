@@ -103,27 +103,36 @@ def parse_no_probe(raw: str) -> StateName:
     name = parse(raw)
     if name.is_probe:  # the management function's IAM role has no access to probes
         raise InvalidName(
-            "'holdfast doctor' creates and removes the states under this name. No other request can "
-            "change them."
+            "Names that begin with 'holdfast-doctor/' are for the probes of 'holdfast doctor'. Operators "
+            "cannot read or change a probe."
         )
     return name
 
 
 def split(raw: str) -> list[str]:
     """Split a state name into its segments; raise `InvalidName` for an invalid, but not a reserved name."""
+    if rule := broken_rule(raw):
+        raise InvalidName(f"The state name is not valid: {rule}. Write a name such as 'network/prod'.")
+    return raw.split("/")
+
+
+def broken_rule(raw: str) -> str:
+    """Return the rule that a text breaks as a state name; empty for a valid or a reserved name.
+
+    >>> broken_rule("network//prod")
+    'segment 2 is empty'
+    """
     if len(raw) > MAX_LENGTH:
-        raise InvalidName(f"The state name has {len(raw)} characters; at most {MAX_LENGTH} are allowed.")
+        return f"it has {len(raw)} characters, and at most {MAX_LENGTH} are allowed"
     segments = raw.split("/")
     if len(segments) > MAX_SEGMENTS:
-        raise InvalidName(
-            f"The state name has {len(segments)} segments; at most {MAX_SEGMENTS} are allowed, joined by '/'."
-        )
+        return f"it has {len(segments)} segments between slashes, and at most {MAX_SEGMENTS} are allowed"
     for position, segment in enumerate(segments, start=1):
         if not segment:
-            raise InvalidName(f"Segment {position} of the state name is empty.")
+            return f"segment {position} is empty"
         if not _SEGMENT.fullmatch(segment):
-            raise InvalidName(
-                f"Segment {position} of the state name must start with a letter or a digit and hold only "
-                "letters, digits, '.', '_' and '-' (ASCII)."
+            return (
+                f"segment {position} must start with a letter or a digit, and have only letters, digits, "
+                "'.', '_' and '-' (ASCII)"
             )
-    return segments
+    return ""

@@ -20,14 +20,14 @@ def check(texts: Sequence[str]) -> tuple[str, ...]:
     ('203.0.113.0/24', '2001:db8::/32')
     """
     if not texts:
-        raise ValueError("at least one network is required; 0.0.0.0/0 contains every address")
+        raise ValueError("at least one network is required; 0.0.0.0/0 contains every IPv4 address")
     seen: list[IPv4Network | IPv6Network] = []
     for text in texts:
         network = _parse(text)
         for other in seen:
             if network.version == other.version and network.overlaps(other):
                 wider, narrower = sorted((other, network), key=lambda overlapping: overlapping.prefixlen)
-                raise ValueError(f"{wider} includes {narrower}; remove {narrower}")
+                raise ValueError(f"the network {wider} includes the network {narrower}; remove {narrower}")
         seen.append(network)
     return tuple(texts)
 
@@ -55,12 +55,12 @@ def _parse(text: str) -> IPv4Network | IPv6Network:
         # An interface, as in `fe80::%eth0`, is of no use and S3 knows none.
         network = ip_network("" if "%" in text else text, strict=False)
     except ValueError:
-        raise ValueError(f"{text!r} is not a network; write one as in 203.0.113.0/24") from None
+        raise ValueError(f"{text!r} is not a network; write a network such as 203.0.113.0/24") from None
     if (of_ipv4 := _of_ipv4(network)) is not None:
         raise ValueError(f"{text!r} is an IPv4 network in IPv6 notation; write {of_ipv4}")
     # The one way in which S3 and this module read it alike: no host bits, and no mask in another form.
     if str(network) != text:
-        raise ValueError(f"{text!r} is not the address of a whole network; write {network}")
+        raise ValueError(f"{text!r} is not in the standard form of a network; write {network}")
     return network
 
 

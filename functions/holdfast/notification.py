@@ -112,12 +112,13 @@ def of_event(team: str, event: Mapping[str, object], *, others: int = 0, is_full
     notes = []
     if others:
         notes.append(
-            f"Since the previous message, {others} more events of the same kind had the same principal."
+            f"Since the previous message, the same principal caused {others} more events of this kind, "
+            "which got no message of their own."
         )
     if is_full:
         notes.append(
-            "For most further events of this hour, Holdfast sends no separate message. A later message says "
-            "how many there were."
+            "In this hour, most further events of this kind get no message of their own. A later message "
+            "says how many there were."
         )
     which = state if state and not notes else f"--event {name}"
     return message(team, name, fields, f"holdfast audit --team {team} {which}", " ".join(notes))

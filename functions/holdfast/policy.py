@@ -82,7 +82,9 @@ class _Fields:
         def __getattr__(self, name: str) -> Never:
             if name not in self.__dataclass_fields__:
                 raise AttributeError(name)
-            raise KeyError(f"{VARIABLES[name]}: the function does not read the field '{name}'")
+            raise KeyError(
+                f"the function did not read the variable {VARIABLES[name]}, so it has no field '{name}'"
+            )
 
 
 def _read(name: str, read: Callable[[str], Any], default: Any, **_: object) -> Any:

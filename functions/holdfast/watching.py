@@ -289,7 +289,7 @@ def _held(name: StateName, lock: HeldLock, old: timedelta) -> Finding:
         "lock_id": lock.info.id,
         "since": _written(taken),
     }
-    text = f"{name} has been locked since {_written(taken)} by {lock.holder}."
+    text = f"The state {name} has been locked since {_written(taken)} by {lock.holder}."
     return Finding(Kind.LOCK_HELD, fields, text, f"holdfast lock show {name}", taken + old)
 
 
@@ -304,17 +304,18 @@ def _unread(count: int, since: datetime) -> Finding:
 
 def _large(name: StateName, entry: ListedKey) -> Finding:
     percent = entry.size * 100 // LAMBDA_PAYLOAD
-    text = f'{name} has {percent} % of the largest size for `backend "http"`.'
+    text = f'The state {name} has reached {percent} % of the largest size for `backend "http"`.'
     fields = {"state": name, "bytes": entry.size, "percent": percent}
     return Finding(Kind.STATE_LARGE, fields, text, f"holdfast state resources {name}", entry.last_modified)
 
 
 def _ends(token: Token, team: str) -> Finding:
     fields = {"token": token.id, "description": token.description, "owner": token.owner}
+    described = f"Its description: {token.description}." if token.description else "It has no description."
     return Finding(
         Kind.TOKEN_ENDS,
         {**fields, "ends": _end(token)},
-        f"The token {token.id} expires on {_end(token)}: {token.description or 'without a description'}.",
+        f"The token {token.id} expires on {_end(token)}. {described}",
         f"holdfast token rotate {token.id} --team {team}",
         _began(token),
     )

@@ -52,7 +52,10 @@ _RETRIED: Final = frozenset(
     {"ThrottlingException", "LimitExceededException", "ServiceUnavailableException", "InternalFailure"}
 )
 _CURSOR: Final = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-([0-9]{1,15})(?:([-/])([!-~]{0,2048}))?", re.ASCII)
-_NOT_A_CURSOR: Final = "This list did not return this cursor. Ask for the first page again, without a cursor."
+_NOT_A_CURSOR: Final = (
+    "This 'cursor' is not the 'next' of an earlier page of this list. Request the first page again, without "
+    "'cursor'."
+)
 
 
 class LogsClient(Protocol):
@@ -139,7 +142,7 @@ def _place(parameters: Mapping[str, str], now: datetime) -> Place:
     )
     if since >= until:
         end = "until" if "until" in parameters else "now"
-        raise InvalidRequest(f"'since' must be before {end}: it is {timestamp.write(since)}.")
+        raise InvalidRequest(f"'since' is {timestamp.write(since)}, and must be before {end}.")
     if "cursor" in parameters:
         return Place.parse(parameters["cursor"])
     return Place(milliseconds(since), milliseconds(until), FIRST_SPAN // _MILLISECOND)
@@ -246,8 +249,8 @@ def _filtered(request: Mapping[str, Any]) -> dict[str, Any]:
         if code == "InvalidParameterException" and "nextToken" in request:
             raise InvalidRequest(_NOT_A_CURSOR) from error
         raise StorageRefused(
-            f"CloudWatch Logs does not let the function read the audit trail ({code}): a fault of the "
-            "deployment."
+            f"CloudWatch Logs does not let the function read the audit trail ({code}). This is a fault of "
+            "the deployment: check the function's role, then deploy again."
         ) from error
     except BotoCoreError as error:
         raise _unknown(type(error).__name__) from error

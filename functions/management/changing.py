@@ -90,9 +90,9 @@ def delete(request: Request) -> Response:
     def check(current: Object) -> None:
         if current.version.version_id != seen:
             raise BaseChanged(
-                f"The state has changed since you looked: its version {current.version.version_id} is "
-                f"current, not {seen[:60]}. Nothing was deleted; look at the state, then run the command "
-                "again."
+                "The state has changed since you read it: the current version is "
+                f"{current.version.version_id}, not {seen[:60]}. Nothing was deleted; look at the state, "
+                "then run the command again."
             )
 
     removed = delete_state(request.work, seen=seen, check=check)
@@ -107,8 +107,9 @@ def undelete(request: Request) -> Response:
     members = request.document(*form.names(v1.Undelete))
     if "marker" not in members:
         raise InvalidRequest(
-            "'marker' must be the version ID of the delete marker that is undone. A 'holdfast' command of an "
-            "earlier version does not send it: upgrade the command to the version of the deployed stack."
+            "'marker' must be the version ID of the delete marker that the undelete undoes. An earlier "
+            "version of the 'holdfast' command does not send 'marker': upgrade the command to the version "
+            "of the deployed stack."
         )
     noted = reason(members)
     undeleted = undelete_state(request.work, text(members, "marker"))

@@ -70,7 +70,9 @@ def _versions(store: Store, name: StateName, older: str | None, newer: str | Non
         raise _too_large(before.size, len(after.body))
     for side, version in (("from", before), ("to", after)):
         if not version.body:
-            raise UnreadableVersion(f"The version in '{side}' has zero bytes, so it cannot be compared.")
+            raise UnreadableVersion(
+                f"The version that '{side}' names has zero bytes, so it cannot be compared."
+            )
     return before, after
 
 
@@ -81,7 +83,10 @@ def _read(store: Store, name: StateName, version_id: str | None) -> Object | Lar
     version = store.read_at_most(name.state_key, diff.MAX_BYTES, version_id)
     if version is None:
         if version_id is None:
-            raise NoState(f"There is no state '{name}' now; if it was deleted, name two of its versions.")
+            raise NoState(
+                f"There is no state '{name}' now. If it was deleted, send the IDs of two of its "
+                "versions in 'from' and 'to'."
+            )
         raise no_such_version(name, version_id)
     return version
 
@@ -98,8 +103,8 @@ def _before(store: Store, name: StateName, version_id: str) -> str:
 
 def _too_large(before: int, after: int) -> TooLarge:
     return TooLarge(
-        f"The versions have {before} and {after} bytes; only versions of up to {diff.MAX_BYTES} bytes are "
-        f"compared. {INSTEAD_FILES}"
+        f"The versions have {before} and {after} bytes, and Holdfast compares only versions of at most "
+        f"{diff.MAX_BYTES} bytes. {INSTEAD_FILES}"
     )
 
 

@@ -67,7 +67,7 @@ def find(request: Request) -> Response:
     process: anybody can make up a cursor, so a cursor alone proves no earlier page.
     """
     if "{" in request.event["routeKey"]:  # as for /manage/v1/find/: the limits of another route
-        raise UnknownRoute("Send a search to /manage/v1/find, without a slash or anything else at its end.")
+        raise UnknownRoute("Send a search to exactly /manage/v1/find, without a name or a slash behind it.")
     sent = request.document(*form.names(v1.Find))
     wanted, prefix, cursor = _wanted(sent), _optional(sent, "prefix") or "", _optional(sent, "cursor")
     page = searching.page(request.store, wanted, prefix, cursor, request.caller)
@@ -99,7 +99,7 @@ def _wanted(sent: Mapping[str, Any]) -> Wanted:
     try:
         [by] = [each for each in By if each in sent]
     except ValueError:
-        raise InvalidRequest(f"Send exactly one of {', '.join(By)}.") from None
+        raise InvalidRequest(f"Send exactly one of the members {', '.join(By)}.") from None
     return Wanted(by, text(sent, by))
 
 

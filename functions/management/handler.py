@@ -39,8 +39,8 @@ def _refuse(path: str) -> HoldfastError:
     if any(route.path == f"{nameless}/{{name+}}" for route in _ROUTER.routes):
         return InvalidRequest(f"Name the state in the address, as in {nameless}/network/prod.")
     return UnknownRoute(
-        "The management API does not have this route. Its routes are in docs/openapi.yaml; a command of "
-        "another version than the deployed stack may request a route that does not exist."
+        "The management API does not have this route; docs/openapi.yaml lists its routes. If a 'holdfast' "
+        "command sent the request, the command and the deployed stack may have different versions."
     )
 
 

@@ -186,8 +186,8 @@ def _no_state(request: Request) -> NoState:
     sentences = [f"There is no state '{request.name}'."]
     if deleted := description.deleted_at(request.store, request.name):
         undelete = f"holdfast state undelete {request.name}"
-        sentences.append(f"It was deleted at {timestamp.write(deleted)}; '{undelete}' brings it back.")
+        sentences.append(f"The state was deleted at {timestamp.write(deleted)}; '{undelete}' brings it back.")
     elif similar := declared.nearest(request.work):
         near = f"The nearest names are: {', '.join(similar)}."
-        sentences.append("Its name is declared." if request.name.value in similar else near)
+        sentences.append("The name is declared, but has no state." if request.name.value in similar else near)
     return NoState(" ".join(sentences))

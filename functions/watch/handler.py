@@ -66,7 +66,9 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
     due = [
         notification.message(_TEAM, finding.kind, finding.fields, finding.do)
         if not others
-        else notification.message(_TEAM, finding.kind, finding.fields, _STATUS, f"And {others} others.")
+        else notification.message(
+            _TEAM, finding.kind, finding.fields, _STATUS, f"There are {others} more findings."
+        )
         for finding, others in watching.due(findings, now)
     ]
     left = context.get_remaining_time_in_millis()

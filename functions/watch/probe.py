@@ -12,7 +12,7 @@ from holdfast import __version__
 from holdfast.identity.credentials import basic
 from holdfast.watching import Probe
 
-OUTSIDE: Final = "not probed: 403, because the team's networks do not include the function"
+OUTSIDE: Final = "not probed: 403, because the team's networks do not include the address of the function"
 """The result for a team with `networks`. The authorizer responds so before it reads a token's record, and
 with the same to an invalid token, so this says nothing about the API."""
 SECONDS: Final = 30.0
@@ -34,7 +34,7 @@ def run(address: str, probe: Probe, *, outside: bool = False) -> str:
             refuses it, and the result is `OUTSIDE`.
     """
     failed, again = _send(address, probe, "PUT", "locks")
-    if outside and failed.startswith("403 "):
+    if outside and failed.endswith(" 403"):
         return OUTSIDE
     if failed and again:
         failed, _ = _send(address, probe, "PUT", "locks")
@@ -59,7 +59,7 @@ def _send(address: str, probe: Probe, method: str, route: str) -> tuple[str, boo
         return f"no response to {method} /{route}: {type(error).__name__}", True
     if status == 200:
         return "", False
-    return f"{status} for {method} /{route}", status == 429 or status >= 500
+    return f"the API responded to {method} /{route} with {status}", status == 429 or status >= 500
 
 
 def _connection(scheme: str, host: str, port: int | None) -> HTTPConnection:

@@ -169,7 +169,7 @@ def check_name(name: str) -> tuple[StateName | None, str]:
     try:
         parsed = names.parse(name)
     except InvalidName as error:
-        return None, f"the name {name!r} is not valid: {error.message}"
+        return None, f"the name {name!r} is not valid: {names.broken_rule(name) or error.message}"
     if parsed.is_probe:
         return None, f"the name {name!r} is reserved for 'holdfast doctor'"
     return parsed, ""

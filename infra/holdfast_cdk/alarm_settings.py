@@ -25,18 +25,18 @@ class AlarmSettings:
             '"arn:aws:sns:eu-central-1:123456789012:operations"',
             TOPIC.fullmatch,
         ),
-        "The alarms publish to this topic.",
+        "The alarms publish messages to this SNS topic.",
     )
     oldest_lock: str = setting(
         text(
             'minutes, hours or days, as in "30m", "1h" or "2d"', re.compile("[1-9][0-9]{0,3}[mhd]").fullmatch
         ),
-        "With `watch`, a lock that is older than this raises an alarm.",
+        "A lock that is older than this raises an alarm. The alarm needs the setting `watch`.",
         default="1h",
     )
     slow: int = setting(
         whole_number(100, 25000),
-        "A p99 duration of the backend above this many ms raises an alarm.",
+        'A p99 duration of the function for `backend "http"` above this many milliseconds raises an alarm.',
         default=3000,
     )
 

@@ -89,8 +89,8 @@ def alarms_of(team: Team, api_id: str, named: Mapping[str, str]) -> tuple[AlarmS
         AlarmSpec(
             name="slow",
             says=(
-                f"In an hour with at least 1,000 requests, the backend took more than {team.alarms.slow} ms "
-                "for 1 % of them."
+                "In an hour with at least 1,000 requests, the slowest 1 % of the requests to the backend "
+                f"took more than {team.alarms.slow} ms each."
             ),
             metrics=(Metric("AWS/Lambda", "Duration", {"FunctionName": named["backend"]}),),
             above=team.alarms.slow,
@@ -112,7 +112,7 @@ def alarms_of(team: Team, api_id: str, named: Mapping[str, str]) -> tuple[AlarmS
         alarms.append(
             AlarmSpec(
                 name="functions",
-                says="A function that is not behind the API failed or was throttled.",
+                says="A function that does not serve the API failed or was throttled.",
                 metrics=tuple(metric for name in others for metric in _failures(named[name])),
                 above=0,
                 seconds=_HOUR,
@@ -138,7 +138,8 @@ def _of_watch(team: Team, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
         ),
         AlarmSpec(
             name="attention",
-            says="The watch function found something to do, or wrote no metrics for two hours.",
+            says="The watch function found something that an operator should do, or wrote no metrics for "
+            "two hours.",
             metrics=(_watched(team, watching.Metric.ATTENTION),),
             above=0,
             # Two hours have data even if one run of each hour is a minute late.
@@ -148,7 +149,7 @@ def _of_watch(team: Team, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
         ),
         AlarmSpec(
             name="probe",
-            says="A request of the probe through the API failed.",
+            says="A request failed that the watch function sent through the API as a probe.",
             metrics=(_watched(team, watching.Metric.PROBE_FAILED),),
             above=0,
             seconds=_HOUR,

@@ -114,7 +114,7 @@ ROUTES: Final = (
     ApiRoute("/sessions/aws", "sessions", "iam", _as_many),
     # Terraform would take the gateway's own 404 for a missing state, and create every resource again.
     ApiRoute("$default", "backend", "token", _few),
-    ApiRoute("/health", "health", None, _few, "The route returns only the version of the code."),
+    ApiRoute("/health", "health", None, _few, "The route returns only the version of the deployed code."),
     ApiRoute(
         "/.well-known/terraform.json",
         "health",

@@ -55,6 +55,6 @@ def _synthesize() -> None:
             sys.stderr.write(f"holdfast: {WITHOUT_BYTECODE}\n")
         if imports(app):
             sys.stderr.write(
-                f"holdfast: -c {IMPORT}=true is only for `cdk import`: until you deploy without it, the "
-                "audit trail lacks changes of tokens and trust records\n"
+                f"holdfast: -c {IMPORT}=true is only for `cdk import`: the audit trail has no changes of "
+                f"tokens and trust records until you deploy without -c {IMPORT}=true\n"
             )

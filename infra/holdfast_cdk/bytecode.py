@@ -104,7 +104,8 @@ class WebAssembly:
         if not is_lambda_python(version):
             process.kill()
             raise CompileError(
-                f"npm's pyodide does not have Lambda's version of Python, but {version.strip()!r}: {AGAIN}"
+                f"npm's pyodide has the Python version {version.strip()!r}, which is not Lambda's version: "
+                f"{AGAIN}"
                 if version
                 else f"npm's pyodide does not start: {AGAIN}"
             )
@@ -126,8 +127,8 @@ def lambda_compiler(build: Path) -> Compiler:
         return _web_assembly(*pyodide(build))
     except PyodideError as error:
         raise CompileError(
-            f"nothing compiles the functions to bytecode: no python{LAMBDA_PYTHON} on the PATH runs, and "
-            f"{error}, or deploy without bytecode: -c without_bytecode=true"
+            f"the functions cannot be compiled to bytecode: there is no working python{LAMBDA_PYTHON} on "
+            f"the PATH, and {error}; or deploy without bytecode, with -c without_bytecode=true"
         ) from error
 
 

@@ -65,8 +65,8 @@ def read_teams(path: Path) -> tuple[Team, ...]:
     for key in document:
         if key != "teams":
             raise ConfigError(
-                f"{path}: unknown entry '{key}'; write everything in tables [teams.<name>]; "
-                f"{OF_ANOTHER_RELEASE}"
+                f"{path}: unknown entry '{key}' outside a table [teams.<name>]; write the settings in such "
+                f"tables; {OF_ANOTHER_RELEASE}"
             )
     teams = document.get("teams", {})
     if not isinstance(teams, dict):
@@ -107,7 +107,9 @@ def team_named(name: str, teams: Iterable[Team], path: Path) -> Team:
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         meant = f"write {close[0]}; " if close else ""
-        raise ConfigError(f"{path}: there is no team '{name}'; {meant}the teams are {', '.join(known)}")
+        raise ConfigError(
+            f"{path}: there is no team '{name}'; {meant}the teams in the file are {', '.join(known)}"
+        )
     return known[name]
 
 
@@ -126,11 +128,12 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(
-            f"{path}: is not TOML: {error}; write text in quotes, and each setting once"
+            f"{path}: is not valid TOML: {error}; write text in quotes, and write each setting only once"
         ) from None
     except (ValueError, RecursionError):
         raise ConfigError(
-            f"{path}: has a number too long or tables too deep to be read; write shorter ones"
+            f"{path}: has a number that is too long, or tables that are nested too deeply; write shorter "
+            "numbers and fewer levels"
         ) from None
 
 
@@ -149,8 +152,8 @@ def _team(name: str, settings: object) -> Team:
     if team.retention and team.history and team.history.days < team.retention.days:
         raise ConfigError(
             f"team '{name}': history.days = {team.history.days} is below retention.days = "
-            f"{team.retention.days}, and S3 does not remove retained versions; write history.days = "
-            f"{team.retention.days} or more"
+            f"{team.retention.days}, but S3 cannot remove a version before its retention ends; write "
+            f"history.days = {team.retention.days} or more"
         )
     needed = _MEMORY_OF_A_FUNCTION + _MEMORY_OF_A_STATE * team.max_state_mb
     for function, megabytes in (("cloud", team.memory.cloud), ("management", team.memory.management)):
@@ -161,13 +164,13 @@ def _team(name: str, settings: object) -> Team:
             )
     if team.key in team.previous_keys:
         raise ConfigError(
-            f"team '{name}': previous_keys has {as_toml(team.key)}, which is already the key; write other "
-            "keys, or remove previous_keys"
+            f"team '{name}': previous_keys has {as_toml(team.key)}, which is the value of key, too; remove "
+            "it from previous_keys"
         )
     if team.key_administrators and "kms" not in team.kms_keys:
         raise ConfigError(
-            f"team '{name}': key_administrators is for the stack's own key, which the team does not "
-            'have; remove key_administrators, or write key = "kms"'
+            f"team '{name}': key_administrators needs the stack's own KMS key, which the team does "
+            'not use; remove key_administrators, or write key = "kms"'
         )
     if team.replica:
         _check_replica(team, team.replica.region)
@@ -176,7 +179,9 @@ def _team(name: str, settings: object) -> Team:
 
 def _check_replica(team: Team, region: str) -> None:
     if not (team.account and team.region):
-        raise ConfigError(f"team '{team.name}': replica needs account and region; write both")
+        raise ConfigError(
+            f"team '{team.name}': the setting replica needs the settings account and region; write both"
+        )
     if region == team.region:
         raise ConfigError(
             f"team '{team.name}': replica.region = \"{region}\" is the team's own region, so the replica "
@@ -185,8 +190,8 @@ def _check_replica(team: Team, region: str) -> None:
     partition, own = partitions()[region], partitions()[team.region]
     if partition != own:
         raise ConfigError(
-            f"team '{team.name}': replica.region = \"{region}\" is in the partition {partition}, and S3 does "
-            f"not copy from {team.region} to another partition; write a region of {own}"
+            f"team '{team.name}': replica.region = \"{region}\" is in the AWS partition {partition}, and S3 "
+            f"does not copy from {team.region} to another partition; write a region of the partition {own}"
         )
 
 
@@ -211,9 +216,9 @@ def check_places(teams: Iterable[Team]) -> None:
             known, other = partition_of.setdefault(team.account, (partition, team))
             if known != partition:
                 raise ConfigError(
-                    f"Teams {other.name} and {team.name} use account {team.account} in regions "
-                    f"{other.region} and {team.region}, which are in different AWS partitions. Set each "
-                    "team's own account."
+                    f"The teams {other.name} and {team.name} have the same account, {team.account}, and the "
+                    f"regions {other.region} and {team.region}, which are in different AWS partitions. An "
+                    "account belongs to one partition: correct the account of one team."
                 )
 
 
@@ -229,8 +234,8 @@ def _check_arns(team: Team) -> None:
         for part, own in (("region", team.region), ("account", team.account), ("partition", partition)):
             if match and own and match[part] != own:
                 raise ConfigError(
-                    f"team '{team.name}': {name} is in the {part} {match[part]}, but the team is in "
-                    f"{own}; write the ARN of one in the {part} {own}"
+                    f"team '{team.name}': {name} has an ARN of the {part} {match[part]}, but the team is in "
+                    f"the {part} {own}; write an ARN of the {part} {own}"
                 )
 
 
@@ -240,8 +245,8 @@ def _check_shared(teams: tuple[Team, ...]) -> None:
     for team in teams:
         if team.domain and (other := of_domain.setdefault(team.domain.name, team)) is not team:
             raise ConfigError(
-                f"the teams '{other.name}' and '{team.name}' have the domain {team.domain.name}, "
-                "which leads to one API; write another domain.name for one of them"
+                f"the teams '{other.name}' and '{team.name}' have the same domain.name, {team.domain.name}, "
+                "and a domain leads to only one API; write another domain.name for one of the teams"
             )
 
 
@@ -253,8 +258,8 @@ def _check_keys(team: Team) -> None:
             continue
         if match["region"] != team.region or match["partition"] != (partition or match["partition"]):
             raise ConfigError(
-                f"team '{team.name}': {key} is not in {team.region}, and S3 uses keys of the "
-                "bucket's own region; write the ARN of a key there"
+                f"team '{team.name}': the KMS key {key} is not in {team.region}, and S3 uses only keys of "
+                f"the bucket's own region; write the ARN of a key in {team.region}"
             )
     for administrator in team.key_administrators:
         match = ADMINISTRATOR.fullmatch(administrator)
@@ -263,8 +268,9 @@ def _check_keys(team: Team) -> None:
             match["partition"] != (partition or match["partition"])
         ):
             raise ConfigError(
-                f"team '{team.name}': key_administrators has {administrator}, and KMS does not let another "
-                f"account administer a key; write a role of the account {team.account or 'of the stack'}"
+                f"team '{team.name}': key_administrators has {administrator}, which is in another account "
+                "or partition than the key; write a role or a user of the account "
+                f"{team.account or 'of the stack'}"
             )
 
 
@@ -274,9 +280,9 @@ def above_quota(team: Team) -> str | None:
     if team.throttling.rate <= rate and team.throttling.burst <= burst:
         return None
     return (
-        f"team '{team.name}': throttling = {as_toml(asdict(team.throttling))} is above the default quota of "
-        f"{team.region} for all APIs of an account, which is {rate} requests a second and {burst} at once; "
-        "AWS throttles at the quota"
+        f"team '{team.name}': throttling = {as_toml(asdict(team.throttling))} is above the default quota in "
+        f"{team.region}, which is {rate} requests a second and {burst} at once for all APIs of an account "
+        "together; AWS throttles requests above the quota"
     )
 
 
@@ -335,7 +341,9 @@ def read_target(context: Callable[[str], object]) -> Target:
     name, endpoint = context("target"), context("local_endpoint")
     if name in (None, "aws"):
         if endpoint is not None:
-            raise ConfigError("-c local_endpoint is for -c target=local; remove it to deploy to AWS")
+            raise ConfigError(
+                "-c local_endpoint is only for -c target=local; to deploy to AWS, remove -c local_endpoint"
+            )
         return AWS
     if name != "local":
         raise ConfigError(f"-c target={name} is unknown; allowed are aws (the default) and local")

@@ -42,4 +42,6 @@ def build(folder: Path, sources: Path | None = None) -> None:
         said = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
         # An error of Node.js comes after the place in the code.
         reason = next((line for line in said if "rror" in line), said[0]).strip()
-        raise ConsoleError(f"the console could not be built: {reason} (without node_modules run `npm ci`)")
+        raise ConsoleError(
+            f"the console could not be built: {reason} (if there is no folder node_modules, run `npm ci`)"
+        )

@@ -60,7 +60,7 @@ def write(folder: Path, teams: Iterable[str]) -> Written:
     present = [name for name in (CDK_JSON, TEAMS, REQUIREMENTS) if _is_there(folder / name)]
     if present:
         raise NotWrittenError(
-            f"This folder already has {', '.join(present)}, and nothing was written: use an empty folder, or "
+            f"This folder already has {', '.join(present)}, so nothing was written. Use an empty folder, or "
             f"add a table `[teams.<name>]` to {TEAMS} by hand."
         )
     ignored = _lines(folder / GITIGNORE)

@@ -24,7 +24,7 @@ class DomainSettings:
 
     name: str = setting(
         text('your DNS name in lower case, as in "states.example.com"', _NAME.fullmatch),
-        "The API's name.",
+        "The domain name of the API.",
     )
     certificate: str = setting(
         text(
@@ -34,4 +34,6 @@ class DomainSettings:
         ),
         "The certificate of the domain, in the same account and region.",
     )
-    keep_default_endpoint: bool = setting(flag(), "The API also keeps AWS's address.", default=False)
+    keep_default_endpoint: bool = setting(
+        flag(), "The API also keeps the address that AWS gave it.", default=False
+    )

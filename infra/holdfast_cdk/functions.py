@@ -97,7 +97,7 @@ class FunctionSpec(RoleSpec):
 _SCOPED: Final = (
     "The function serves all states of the team. The caller's scope decides which of them a request may use."
 )
-_RANDOM: Final = "Each upload has a new random key."
+_RANDOM: Final = "Each upload has a new random S3 key."
 
 STATE_BUCKET: Final = Place("StateBucket")
 STAGING_BUCKET: Final = Place("StagingBucket")
@@ -249,8 +249,9 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="audit_trail",
         folder="audit_trail",
-        purpose="Copies events from the logs of the first five functions to the audit trail, and adds events "
-        "of changed tokens and trust records, and of failed copies to the replica.",
+        purpose="Copies events from the logs of the functions above, except health and console, to the "
+        "audit trail. Adds an event for each changed token or trust record, and for each failed copy to the "
+        "replica.",
         memory=256,
         seconds=60,  # no client waits for it
         grants=(

@@ -24,7 +24,7 @@ class KeepWarm(Construct):
         rule = events.CfnRule(
             self,
             "Rule",
-            description="Keeps a process of Holdfast's functions running",
+            description="Keeps a process of the authorizer and of the backend running",
             schedule_expression=f"rate({MINUTES} minutes)",
             targets=[
                 events.CfnRule.TargetProperty(

@@ -25,8 +25,8 @@ class Notify:
             word_of('the name of an event, as in "state.written"', lambda: tuple(map(str, NOTIFIABLE))),
             len(NOTIFIABLE),
         ),
-        "Each of these [events](audit-events.md#events) causes a message. All events are allowed, except "
-        "`sign_in.refused` and `sign_in.failed`.",
+        "Holdfast sends a message for each of these [events](audit-events.md#events). All events are "
+        "allowed, except `sign_in.refused` and `sign_in.failed`.",
         unset="[the default events](watching.md#notifications)",
         default=tuple(map(str, NOTIFIED)),
     )

@@ -35,7 +35,7 @@ PINNED: Final = f"{DISTRIBUTION}[deploy]=={__version__}"
 """The requirement of a deployment with this release."""
 
 _AGAIN: Final = f"install it again: pip install --force-reinstall '{PINNED}'"
-_ONLY_THE_COMMAND: Final = f"this installation of Holdfast has only the command; {_AGAIN}"
+_ONLY_THE_COMMAND: Final = f"only the `holdfast` command is installed, not the CDK app; {_AGAIN}"
 
 
 class PlaceError(Exception):
@@ -49,7 +49,9 @@ def check() -> None:
     if not IS_INSTALLED:
         return
     if (version := metadata.version(DISTRIBUTION)) != __version__:
-        raise PlaceError(f"the package is Holdfast {version} and its code {__version__}; {_AGAIN}")
+        raise PlaceError(
+            f"the installed package is Holdfast {version}, and its code is Holdfast {__version__}; {_AGAIN}"
+        )
     recorded = {
         DATA.joinpath(*file.parts[2:]): file.hash
         for file in metadata.files(DISTRIBUTION) or ()
@@ -62,7 +64,7 @@ def check() -> None:
         if recorded and path not in recorded:
             raise PlaceError(f"{path} is not a file of Holdfast {__version__}; remove it")
         if not _is_recorded(path, recorded.get(path)):
-            raise PlaceError(f"{path} is not as in Holdfast {__version__}; {_AGAIN}")
+            raise PlaceError(f"{path} differs from the file of Holdfast {__version__}; {_AGAIN}")
 
 
 def _is_recorded(path: Path, recorded: metadata.FileHash | None) -> bool:

@@ -23,7 +23,7 @@ def check() -> None:
     """
     if find_spec("aws_cdk") is None:
         raise PrerequisiteError(
-            f"the CDK app is not installed, only the command is; type: pip install '{PINNED}'"
+            f"only the `holdfast` command is installed, not the CDK app; type: pip install '{PINNED}'"
         )
     # The variable with which jsii, on which aws_cdk is built, finds another Node.js.
     node = os.environ.get("JSII_NODE", "node")

@@ -61,7 +61,7 @@ class ReplicaStack(Stack):
         Validations.of(bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",
-                reason="Only S3 writes to the replica. With the team's stack, the bucket gets an access log.",
+                reason="Only S3 replication writes to this bucket. The team's stack turns on its access log.",
             )
         )
         for statement in _refuse_to_others(bucket, _role_arn(source)):
@@ -81,7 +81,7 @@ class ReplicaStack(Stack):
             Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=_EVERY_OBJECT))
         if "kms" in source.kms_keys:
             own = _own_keys(source).replace(Aws.PARTITION, "<AWS::Partition>")
-            why = "A condition names S3 and the bucket, and the ID of the bucket's key is not known here."
+            why = "A condition names S3 and the bucket. This stack does not know the ID of the bucket's key."
             rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::{own}]"
             Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=why))
 

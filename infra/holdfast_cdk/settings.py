@@ -13,7 +13,7 @@ from holdfast import __version__
 
 _Table = TypeVar("_Table")
 
-OF_ANOTHER_RELEASE: Final = f"a release after Holdfast {__version__} may know it"
+OF_ANOTHER_RELEASE: Final = f"a later release than Holdfast {__version__} may have it"
 """The end of the message about a name that a later release may have added."""
 
 # The largest number of characters that a message shows of a value.
@@ -105,7 +105,7 @@ def read_settings(
     for key, value in values.items():
         if key not in known:
             instead = _instead_of(table, name, key)
-            raise SettingError(f"unknown setting '{_below(name, key)}'; {instead}; {OF_ANOTHER_RELEASE}")
+            raise SettingError(f"there is no setting '{_below(name, key)}'; {instead}; {OF_ANOTHER_RELEASE}")
         read[key] = known[key][0].kind.read(_below(name, key), value)
     for key, (one, field) in known.items():
         if key not in read and field.default is MISSING and field.default_factory is MISSING:
@@ -276,11 +276,13 @@ class NamedTexts:
         for key, member in value.items():
             if not self.names.accepts(key):
                 raise SettingError(
-                    f"{_below(name, key)} has a name that is not allowed; write {self.names.written}"
+                    f"the name in {_below(name, key)} is not allowed; a name has {self.names.written}"
                 )
             if key.casefold() in seen:
                 same = f"{as_toml(seen[key.casefold()])} and {as_toml(key)}"
-                raise SettingError(f"{name} has {same}, which are the same; write one of them")
+                raise SettingError(
+                    f"{name} has {same}, which differ only in upper and lower case; write only one of them"
+                )
             seen[key.casefold()] = key
             self.values.read(_below(name, key), member)
         return value
@@ -344,11 +346,11 @@ def _instead_of(table: type, name: str, key: str) -> str:
     ]
     if inside:
         write = " or ".join(_below(_below(name, outer), key) for outer in inside)
-        return f"it is inside {' and '.join(inside)}: write {write}"
+        return f"the setting belongs to {' and '.join(inside)}: write {write}"
     lower = key.lower().replace("-", "_")
     if close := difflib.get_close_matches(lower, known, n=1):
         return f"write {_below(name, close[0])}"
-    return f"there are {', '.join(_below(name, one) for one in known)}"
+    return f"the settings are {', '.join(_below(name, one) for one in known)}"
 
 
 def _below(name: str, key: str) -> str:

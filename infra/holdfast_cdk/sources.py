@@ -49,7 +49,10 @@ def _fields_read(path: Path, source: bytes) -> Iterator[str]:
 
 
 def _unnamed(path: Path) -> SourceError:
-    return SourceError(f'{path} reads unnamed fields: write Policy.from_environment("require_lock")')
+    return SourceError(
+        f"{path} reads settings without their names; name each of them, as in "
+        'Policy.from_environment("require_lock")'
+    )
 
 
 def _is_shipped(path: Path, functions: Path) -> bool:
@@ -63,13 +66,16 @@ def _imported(functions: Path, path: Path, source: bytes) -> Iterator[Path]:
     try:
         tree = ast.parse(source, path)
     except (SyntaxError, ValueError) as error:
-        raise SourceError(f"{path} is not Python that could be deployed: {error}") from None
+        raise SourceError(f"{path} is not valid Python: {error}") from None
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
                 modules = [alias.name for alias in names]
             case ast.ImportFrom(level=level) if level > 0:
-                raise SourceError(f"{path} imports relatively: name the module, so that it is bundled")
+                raise SourceError(
+                    f"{path} has a relative import; import the module by its whole name, so "
+                    "that the bundle includes it"
+                )
             case ast.ImportFrom(module=str(module), names=names):
                 modules = [module, *(f"{module}.{alias.name}" for alias in names)]
             case _:

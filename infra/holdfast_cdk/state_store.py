@@ -68,7 +68,8 @@ class StateStore(Construct):
             Validations.of(self.bucket).acknowledge(
                 Acknowledgment(
                     id="@aws-cdk/aws-s3:accessLogsPolicyNotAdded",
-                    reason="The team's bucket has its own policy; settings.md says what it must allow.",
+                    reason="The bucket for the access logs belongs to the team, and so does its policy; "
+                    "settings.md says what the policy must allow.",
                 )
             )
         for statement in deny_statements(self.bucket, self.key_arns, team):
@@ -124,7 +125,7 @@ class Staging(Construct):
         Validations.of(self.bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",
-                reason="The audit trail records every upload and its commit. Objects expire after a day.",
+                reason="The audit trail has every upload and its commit. The objects expire after a day.",
             )
         )
 
@@ -176,7 +177,8 @@ def audit_archive(scope: Construct, settings: AuditArchive) -> s3.Bucket:
     Validations.of(bucket).acknowledge(
         Acknowledgment(
             id="AwsSolutions::AwsSolutions-S1",
-            reason="Only the audit function writes here, and nobody can replace what it wrote.",
+            reason="Only the audit function writes to this bucket, and nobody can replace the objects that "
+            "it wrote.",
         )
     )
     return bucket

@@ -34,7 +34,7 @@ from holdfast_cdk.settings import (
 LOCAL_ACCOUNT = "000000000000"
 """The only account of the local AWS; no account of AWS has this number."""
 
-_NEVER = "Another value creates another stack, with an empty store."
+_NEVER = "A changed value creates another stack, which has no states."
 _STAY = "Holdfast does not move existing logs."
 _TWO_DEPLOYMENTS = "Change keys [in two deployments](keys.md#change-the-key)."
 _OLD_TOO = "The new value also applies to existing logs."
@@ -74,8 +74,8 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "With `governance`, the bucket policy denies the removal of the retention. With `compliance`, AWS "
-        "does not let any identity remove it.",
+        "With `governance`, the bucket policy denies everybody the removal of the retention. With "
+        "`compliance`, AWS lets nobody remove the retention.",
     )
     days: int = setting(whole_number(1, MAX_DAYS), "Retention protects each version for this many days.")
     bucket_default: bool = setting(
@@ -125,11 +125,12 @@ def _megabytes(sentence: str) -> Any:
 class Memory:
     """The memory of each function, in megabytes."""
 
-    backend: int = _megabytes('MB of the function for `backend "http"`.')
-    cloud: int = _megabytes('MB of the function for `cloud {}` and `backend "remote"`.')
-    management: int = _megabytes("MB of the function for operators' requests.")
+    backend: int = _megabytes('The memory of the function for `backend "http"`, in MB.')
+    cloud: int = _megabytes('The memory of the function for `cloud {}` and `backend "remote"`, in MB.')
+    management: int = _megabytes("The memory of the function for operators' requests, in MB.")
     authorizer: int = _megabytes(
-        "MB of the functions for [credentials and sessions](limits.md#memory-of-the-authorizer)."
+        "The memory of the functions for [credentials and sessions](limits.md#memory-of-the-authorizer), in "
+        "MB."
     )
 
     def of(self, spec: FunctionSpec) -> int:
@@ -163,8 +164,9 @@ def _check_networks(texts: Sequence[str]) -> None:
     networks.check(texts)
     if (length := len(",".join(texts))) > LONGEST_NETWORKS:
         raise ValueError(
-            f"has {length} characters with commas between them, and a function has room for "
-            f"{LONGEST_NETWORKS}; write fewer or wider networks"
+            f"the list is too long: joined with commas, the networks have {length} characters, and the "
+            f"environment variables of a Lambda function have room for {LONGEST_NETWORKS}; write fewer or "
+            "wider networks"
         )
 
 
@@ -174,13 +176,16 @@ class AccessLogs:
 
     bucket: str = setting(
         text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
-        "The bucket is in the same account and region, has neither Object Lock nor a KMS key, and [lets S3 "
-        "write]"
+        "The bucket is in the account and region of the team, has neither Object Lock nor a KMS key, and "
+        "[lets S3 write]"
         "(https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html).",
     )
     prefix: str = setting(
-        text("at most 512 letters, digits and signs of ASCII", re.compile("[ -~]{0,512}").fullmatch),
-        "The logs' names begin with this prefix.",
+        text(
+            "at most 512 ASCII letters, digits, spaces and punctuation marks",
+            re.compile("[ -~]{0,512}").fullmatch,
+        ),
+        "The keys of the log objects begin with this prefix.",
         default="",
     )
 
@@ -220,13 +225,13 @@ class Team:
     require_lock: bool = setting(flag(), "A write needs the state's lock.", default=True)
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
-        "With `declared`, Holdfast refuses a name without a state until `holdfast state declare` "
-        "declares it.",
+        "With `declared`, Holdfast refuses a state name that has no state until `holdfast state declare` "
+        "declares the name.",
         default="any",
     )
     own_locks: Literal["named", "any", False] = setting(
         word("named", "any", False),
-        "The [locks of the same principal](../use/access.md#own-locks) that a `writer` may remove.",
+        "Which [locks of the same principal](../use/access.md#own-locks) the role `writer` may remove.",
         default="named",
     )
     native_clients: bool = setting(
@@ -243,7 +248,7 @@ class Team:
     retention: Retention | None = setting(
         Table(Retention, '{ mode = "governance", days = 30 }'),
         "S3 Object Lock protects every state version that Holdfast writes from deletion.",
-        deployed="A version keeps the retention that it was written with.",
+        deployed="A version keeps the retention that was set when it was written.",
         unset="none",
         default=None,
     )
@@ -251,7 +256,7 @@ class Team:
         Table(History, "{ days = 365, keep_versions = 100 }"),
         "S3 removes old state versions, except the newest `keep_versions`.",
         deployed="S3 removes old versions for good within two days, or when their retention ends.",
-        unset="every version is kept",
+        unset="S3 keeps every version",
         default=None,
     )
     key: str = setting(
@@ -273,7 +278,7 @@ class Team:
             ),
             most=5,
         ),
-        "The functions may also use these keys.",
+        "The functions may use these keys, too.",
         deployed=_TWO_DEPLOYMENTS,
         unset="none",
         default=(),
@@ -287,16 +292,16 @@ class Team:
             ),
             most=10,
         ),
-        "Only these roles and users, and deployments, [administer](keys.md#administrators) the stack's "
-        "KMS key.",
+        "Only these roles and users, and CloudFormation in a deployment, can "
+        "[administer](keys.md#administrators) the stack's KMS key.",
         unset="every principal that IAM allows",
         default=(),
     )
     replica: Replica | None = setting(
         Table(Replica, '{ region = "eu-west-1" }'),
-        "S3 copies new versions of states and of the records that a recovery needs to [a "
-        "replica](recovery.md#prepare-a-replica); requires `account` and `region`.",
-        deployed="S3 does not copy earlier objects.",
+        "S3 copies new versions of states, and of the records that a recovery needs, to [a "
+        "replica](recovery.md#prepare-a-replica). The setting requires `account` and `region`.",
+        deployed="S3 does not copy objects from before the setting.",
         unset="none",
         default=None,
     )
@@ -309,8 +314,8 @@ class Team:
     )
     log_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "CloudWatch keeps logs, except the audit trail, for this many days. The stack's own bucket keeps the "
-        "access logs of S3 for the same time.",
+        "CloudWatch keeps the logs, except the audit trail, for this many days. The stack's own bucket for "
+        "S3 access logs keeps each log for the same time.",
         deployed=_OLD_TOO,
         default=90,
     )
@@ -334,12 +339,13 @@ class Team:
     )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
-        "The API accepts this many requests; some routes have [other limits](limits.md#limits-of-routes).",
+        "How many requests the API accepts; some routes have [other limits](limits.md#limits-of-routes).",
         default=Throttling(),
     )
     memory: Memory = setting(
         Table(Memory, as_toml(asdict(Memory()))),
-        f"Memory of the functions in MB; {_WHOLE_VCPU} are one vCPU; new AWS accounts may allow only 3008.",
+        f"The memory of the functions in MB. {_WHOLE_VCPU} MB give a function one vCPU. A new AWS account "
+        "may allow only 3008 MB.",
         default=Memory(),
     )
     keep_warm: bool = setting(
@@ -387,8 +393,8 @@ class Team:
             check=_check_networks,
         ),
         "The API accepts credentials, and S3 accepts presigned addresses, only [from these networks]"
-        "(networks.md); networks of IPv6 have no effect.",
-        deployed="The first `cdk diff`, `synth` or `deploy` with a new list needs `-c address=`.",
+        "(networks.md). IPv6 networks have no effect.",
+        deployed="The first `cdk diff`, `cdk synth` or `cdk deploy` with a new list needs `-c address=`.",
         unset="every address",
         default=(),
     )
@@ -429,10 +435,10 @@ for _table in (
     document(_table)
 
 GONE: Final[Mapping[str, str]] = {
-    "dynamodb_lock": "no lock is an item of a DynamoDB table, and clients share locks through use_lockfile "
-    "(docs/start/moving.md); remove the line",
-    "snap_start": "no function starts from a snapshot; remove the line",
-    "token_trail": "the audit trail has the changes of tokens and trust records, and a trail of your own may "
-    "have the reads (docs/operate/audit.md); remove the line",
+    "dynamodb_lock": "Holdfast keeps no locks in a DynamoDB table, and native clients share its locks with "
+    "use_lockfile (docs/start/moving.md); remove the line",
+    "snap_start": "Holdfast no longer uses Lambda SnapStart; remove the line",
+    "token_trail": "the audit trail has the changes of tokens and trust records, and a CloudTrail trail of "
+    "your own can record who reads them (docs/operate/audit.md); remove the line",
 }
 """The name of each setting of an earlier release -> what happens instead, and what to do."""

@@ -102,11 +102,15 @@ class TeamStack(Stack):
         if team.alarms:
             Alarms(self, "Alarms", team, team.alarms.topic, target, functions, api)
 
-        CfnOutput(self, names.API_ADDRESS, value=api.address, description="Base URL of the API")
-        CfnOutput(self, names.BUCKET_NAME, value=store.bucket.bucket_name, description="Holds the states")
+        CfnOutput(self, names.API_ADDRESS, value=api.address, description="The base URL of the API")
+        bucket_name = store.bucket.bucket_name
+        CfnOutput(self, names.BUCKET_NAME, value=bucket_name, description="The S3 bucket with the states")
         if retention := retention_of_each_write(team):
             CfnOutput(
-                self, names.STATE_RETENTION, value=str(retention), description="Mode and days of each write"
+                self,
+                names.STATE_RETENTION,
+                value=str(retention),
+                description="Retention mode and days of each new state version",
             )
         if api.domain:
             for name, value, description in (
@@ -114,13 +118,14 @@ class TeamStack(Stack):
                 (
                     "DomainTargetZone",
                     api.domain.regional_hosted_zone_id,
-                    "Hosted zone of an alias record's target",
+                    "Hosted zone ID of the domain's target, for an alias record",
                 ),
             ):
                 CfnOutput(self, name, value=value, description=description)
         if functions.archive:
             bucket = functions.archive.bucket_name
-            CfnOutput(self, "AuditArchiveName", value=bucket, description="Keeps the audit trail")
+            what = "The S3 bucket that archives the audit trail"
+            CfnOutput(self, "AuditArchiveName", value=bucket, description=what)
         if team.networks:
             CfnOutput(self, names.NETWORKS, value=",".join(team.networks), description="Accepted sources")
 
@@ -164,6 +169,6 @@ def what_stays_for_ever(team: Team) -> str | None:
         return None
     history = History(days=max(365, team.retention.days if team.retention else 0))
     return (
-        f"team '{team.name}': {', and '.join(leaves)}, and they stay for ever; "
-        f"write history = {as_toml(asdict(history))} to have S3 remove them"
+        f"team '{team.name}': {', and '.join(leaves)}, which S3 keeps for ever; write history = "
+        f"{as_toml(asdict(history))}, and S3 removes them"
     )

@@ -21,11 +21,11 @@ from holdfast_cdk.settings import as_toml
 from holdfast_cdk.team_settings import LOCAL_ACCOUNT, Team
 
 _HEADER = """\
-# Where each team's stack is. Written by `cdk`; commit it together with the teams file.
-# It stops a renamed or moved team, which would start with an empty store and leave its states behind.
+# The place of each team's stack. `cdk` writes this file; commit it together with the teams file.
+# With it, `cdk` refuses to deploy a renamed or moved team, which would get a new stack without its states.
 # docs/operate/settings.md names the only cases in which to remove an entry.
 """
-_RESTORE = "restore it as it was committed, or use the release of Holdfast that wrote it"
+_RESTORE = "restore the file from version control, or use the release of Holdfast that wrote it"
 _REMEMBERED = ("account", "region", "key", "previous_keys", "networks")
 
 LOOPBACK = "127.0.0.1"
@@ -39,7 +39,9 @@ class TeamsLock:
     def __init__(self, teams_file: Path) -> None:
         self.path = teams_file.with_suffix(".lock")
         if self.path == teams_file:
-            raise ConfigError(f"{teams_file}: lock files are named like that; write -c teams=<name>.toml")
+            raise ConfigError(
+                f"{teams_file}: the ending .lock is for the lock file; write -c teams=<name>.toml"
+            )
         self._known = _read(self.path)
 
     def check(self, teams: Sequence[Team]) -> None:
@@ -107,21 +109,21 @@ def _moved(old: Team, now: Team) -> str | None:
         before, after = getattr(old, setting), getattr(now, setting)
         if before and after and before != after:
             return (
-                f"in {setting} {before} and would now go to {after}, which would start an empty store beside "
-                f"the old one; write {setting} = {as_toml(before)} in [teams.{old.name}] and use credentials "
-                "for it; if it has no stack there"
+                f"in the {setting} {before} and would now go to {after}, which would get a new stack without "
+                f"the states; write {setting} = {as_toml(before)} in [teams.{old.name}], and use "
+                f"credentials for the {setting} {before}; if the team has no stack there"
             )
     if now.key not in ("s3", old.key, *old.kms_keys):
         before = as_toml([*old.previous_keys, now.key])
         return (
             f"with key = {as_toml(old.key)}, and its functions may not use {as_toml(now.key)} yet; first "
-            f"deploy key = {as_toml(old.key)} with previous_keys = {before}; if it has no stack there"
+            f"deploy key = {as_toml(old.key)} with previous_keys = {before}; if the team has no stack"
         )
     if lost := [key for key in old.kms_keys if key not in now.kms_keys]:
         return (
             f"with the key {as_toml(lost[0])}, and its functions could not read the objects that this key "
-            f"encrypts; write previous_keys = {as_toml([*now.previous_keys, *lost])}; if no version needs "
-            "it, not even an old one"
+            f"encrypts; write previous_keys = {as_toml([*now.previous_keys, *lost])}; if no version of any "
+            "object needs that key"
         )
     return None
 
@@ -138,7 +140,7 @@ def check_loopback(teams: Iterable[Team]) -> None:
 
 def _check_address(team: Team, address: object) -> None:
     """Raise `ConfigError` unless an address is in a team's networks."""
-    or_else = f"or -c address={ELSEWHERE} if you need no access yourself"
+    or_else = f"or write -c address={ELSEWHERE} if you yourself need no access"
     if address is None:
         raise ConfigError(
             f"team '{team.name}': networks = {as_toml(team.networks)} is not deployed yet and may lock you "
@@ -149,26 +151,26 @@ def _check_address(team: Team, address: object) -> None:
         IPv4Address(str(address))
     except ValueError:
         raise ConfigError(
-            f"-c address={address} is not an IPv4 address, such as 203.0.113.5, and all requests come from "
-            f"IPv4 addresses; write one, {or_else}"
+            f"-c address={address} is not an IPv4 address, and all requests come from IPv4 addresses; write "
+            f"your public IPv4 address, such as 203.0.113.5, {or_else}"
         ) from None
     if not covers(team.networks, str(address)):
         raise ConfigError(
             f"team '{team.name}': networks = {as_toml(team.networks)} does not include {address} and would "
-            f"lock you out; write {address}/32 too, {or_else}"
+            f"lock you out; add {address}/32 to the list, {or_else}"
         )
 
 
 def _gone(old: Team, new: Sequence[Team]) -> str:
     renamed = [team for team in new if team.account == old.account]
     renamed = renamed or [team for team in new if team.account is None]
-    became = "is not in the teams file any more"
+    became = "is no longer in the teams file"
     if renamed:
         names = " or ".join(f"'{team.name}'" for team in renamed)
-        became = f"seems to be renamed to {names}, which would start an empty store beside the old one"
+        became = f"seems to be renamed to {names}, which would get a new stack without the states"
     return (
-        f"and {became}; write [teams.{old.name}] again; when its stack is torn down "
-        "(docs/operate/removing.md), or if it never had one"
+        f"and {became}; write [teams.{old.name}] again; if its stack was removed (docs/operate/removing.md) "
+        "or never deployed"
     )
 
 
@@ -213,7 +215,7 @@ def _read(path: Path) -> tuple[Team, ...]:
         raise ConfigError(f"{error}; {_RESTORE}") from None
     known = _recorded(teams, (), {team.name for team in teams})
     if {team.name: team for team in known} != {team.name: team for team in teams}:
-        raise ConfigError(f"{path}: is not as Holdfast {__version__} writes it; {_RESTORE}")
+        raise ConfigError(f"{path}: is not in the form that Holdfast {__version__} writes; {_RESTORE}")
     return known
 
 

@@ -208,7 +208,7 @@ def test_a_maintainer_freezes_a_pattern_and_lifts_it(
     assert strict.client("writer").unlock(f"{state}/b", held).status == 200
     console.dialog.get_by_role("button", name="Close").click()
     other = new_console(new_token(strict, Grant(Role.READER, ("*",))), "#/locks")
-    other.shows("To unfreeze needs the role maintainer for the state or pattern.")
+    other.shows("Unfreezing needs the role maintainer for the state or pattern.")
     expect(other.button(f"Unfreeze {state}/*")).to_have_count(0)
 
     console.button(f"Unfreeze {state}/a").click()

@@ -131,7 +131,7 @@ def test_a_lock_object_that_is_no_json_is_a_lock_that_says_so_and_can_be_forced(
         acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     holder = refused.value.body()
     assert holder["ID"].startswith("unreadable-")
-    assert "is not a lock info document" in holder["Info"]
+    assert "has no valid lock info" in holder["Info"]
     assert f"{bucket.name}/{KEY}" in holder["Info"]
     release(work(bucket.store(), NAME, OPERATOR), only_id(holder["ID"]))
     assert stored_lock(bucket) is None

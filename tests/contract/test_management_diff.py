@@ -292,13 +292,17 @@ def test_a_version_of_more_values_than_are_parsed_is_refused(bucket: Bucket) -> 
     [
         ({str(number): {} for number in range(19)}, 19, 200),
         ({"a": {"value": "," * 200}}, 0, 200),
-        ({"a": {"value": list(range(160))}}, 0, "values, and this request reads at most 300"),
+        (
+            {"a": {"value": list(range(160))}},
+            0,
+            "values, and this request reads only states with at most 300 values",
+        ),
         (
             {str(number): {} for number in range(21)},
             0,
-            "at least 21 outputs, and this request reads at most 20",
+            "at least 21 outputs, and this request reads only states with at most 20 outputs",
         ),
-        ({}, 21, "at least 21 instances, and this request reads at most 20"),
+        ({}, 21, "at least 21 instances, and this request reads only states with at most 20"),
     ],
 )
 def test_two_versions_of_too_many_values_together_or_too_many_outputs_or_instances_are_refused(

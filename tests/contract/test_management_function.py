@@ -381,7 +381,7 @@ def test_what_changes_a_state_or_reads_a_version_takes_no_reference(
     ):
         refused = ask(manage, method, path, body, query=query)
         assert error(refused) == (400, "invalid_request"), path
-        assert "is a reference, and its meaning can change" in message(refused)
+        assert "is a reference, and the version that it means can change" in message(refused)
     assert bucket.bodies(NAME.state_key) == [state(1), state(2)]
 
 

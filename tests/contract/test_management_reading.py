@@ -234,7 +234,7 @@ def test_a_name_with_only_a_lock_or_a_record_is_described_without_a_state(api: A
     for name in ("network/prod", "network/new"):
         assert api.get(f"versions/{name}") == {"name": name, "versions": [], "next": None}
     _, _, message = api.refused("resolve/network/new", version="@1")
-    assert message == "There is no state 'network/new'. Its name is declared."
+    assert message == "There is no state 'network/new'. The name is declared, but has no state."
 
 
 def test_an_unknown_name_is_404_with_the_nearest_ones_that_the_caller_may_know(api: Api) -> None:

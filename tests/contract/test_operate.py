@@ -445,7 +445,7 @@ def test_a_restore_whose_freeze_ends_meanwhile_is_not_acknowledged(team: Team, l
             frozen(team)
 
     team.bucket.proxy.before("PUT", KEY, change)
-    with pytest.raises(RestoreOutcomeUnknown, match="the freeze has ended, or was lifted"):
+    with pytest.raises(RestoreOutcomeUnknown, match="the freeze has ended, or an operator unfroze the state"):
         restored(team, first, base=second, freeze_id=COMMAND)
 
 

@@ -425,7 +425,7 @@ def test_a_session_is_made_for_an_id_token_and_for_nothing_else(functions: Funct
             other = authorizer_context.encode(replace(ENDED, method=method))
             answer = functions.make_session("/sessions", {"lambda": other})
             assert error(answer) == (403, "not_allowed")
-            assert f"authenticated with a {method};" in answer["body"]
+            assert f"with these credentials ({method})" in answer["body"]
     whole = verified(functions, jwt_of())["lambda"]
     nobodies: list[object] = [None, {}, {"lambda": None}, {"lambda": {}}, {"iam": {"userArn": ARN}}]
     for nobody in nobodies:
@@ -458,7 +458,7 @@ ENDED = Authenticated(
     ends=1,
 )
 EXCHANGES = {
-    "without a signature": ("/sessions/aws", {}, "not_signed", "not_signed", "is not signed"),
+    "without a signature": ("/sessions/aws", {}, "not_signed", "not_signed", "has no signature"),
     "by another account": (
         *("/sessions/aws", aws_of("1" * 12, "Deployer"), "not_allowed", "not_trusted"),
         "is not a session of an IAM role in the account",

@@ -36,7 +36,7 @@ def locked(team: Team, state: str, serial: int = 5) -> str:
 START, CHARACTERS, EMPTY = (
     "must start with a letter or a digit",
     "letters, digits, '.', '_' and '-'",
-    "Segment 2 of the state name is empty",
+    "segment 2 is empty",
 )
 BAD_NAMES = {
     "a/../b": START,

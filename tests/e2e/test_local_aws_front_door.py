@@ -43,7 +43,7 @@ def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
         front_door.kill_when_it_says(b"cdk bootstrap", *up)
         assert front_door.running.port == front_door.port
 
-        assert "Removing what an unfinished first run left" in front_door("up")
+        assert "Removing the data of a first run that did not finish" in front_door("up")
         yield front_door
 
 

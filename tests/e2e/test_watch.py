@@ -138,7 +138,7 @@ def test_the_probe_passes_and_fails_for_a_revoked_token_and_a_wrong_secret(
     assert watched.object(parse(stored["state"]).lock_key) is None
 
     watched.put("watch/newer.json", watching.secret(stored["id"], "holdfast_wrong", parse(stored["state"])))
-    assert look(aws, watched.name)["probe"] == "403 for PUT /locks"
+    assert look(aws, watched.name)["probe"] == "the API responded to PUT /locks with 403"
     assert newest(aws, watching.Metric.PROBE_FAILED) == 1
     wait_until(lambda: messages(Kind.PROBE_FAILED), "the message")
 

@@ -43,7 +43,7 @@ def drive_watch(aws: LocalAws, team: Team, state: str) -> None:
     team.put(watching.secret_key("any"), watching.secret("any", "wrong", watching.new_probe()))
     try:
         looked = look(aws, team.name)
-        assert looked["probe"] == "403 for PUT /locks", looked["probe"]
+        assert looked["probe"] == "the API responded to PUT /locks with 403", looked["probe"]
         assert looked["attention"] == 2  # the token, and credentials without one
     finally:
         for key in (ending, watching.secret_key("any")):

@@ -371,8 +371,8 @@ OPTIONS = {
     ],
 }
 STATES = {
-    "Segment 1 of the state name is empty": [""],
-    "Segment 2 of the state name must start with a letter or a digit": ["network/../prod"],
+    "segment 1 is empty": [""],
+    "segment 2 must start with a letter or a digit": ["network/../prod"],
     "at most 8": ["a/b/c/d/e/f/g/h/i"],
     "at most 200": ["x" * 201],
 }

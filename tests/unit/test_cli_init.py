@@ -99,7 +99,7 @@ def test_a_file_that_is_there_stops_it(
 
     assert content(folder) == before
     assert capsys.readouterr().err == (
-        f"holdfast: This folder already has {name}, and nothing was written: use an empty folder, or add a "
+        f"holdfast: This folder already has {name}, so nothing was written. Use an empty folder, or add a "
         "table `[teams.<name>]` to teams.toml by hand.\n"
     )
 
@@ -200,7 +200,7 @@ def test_a_package_without_what_it_deploys_stops_it(
 
     assert list(folder.iterdir()) == []
     assert capsys.readouterr().err == (
-        "holdfast: this installation of Holdfast has only the command; install it again: "
+        "holdfast: only the `holdfast` command is installed, not the CDK app; install it again: "
         f"pip install --force-reinstall 'holdfast-state[deploy]=={__version__}'\n"
     )
 

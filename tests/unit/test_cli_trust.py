@@ -299,7 +299,7 @@ def test_a_record_with_several_grants_is_added_changed_as_a_whole_and_shown(
     [_, line] = account.output("trust", "list").splitlines()
     assert line.split()[1:3] == ["writer,outputs", "writer:apps/*,outputs:network/*"]
     for part in (("--role", "reader"), ("--scope", "a")):
-        assert "the record has several grants: name every grant" in account.failure(
+        assert "the trust record has several grants; write all its grants" in account.failure(
             "trust", "update", "a", *part
         )
     assert tuple(stored(account)) == (record,)

@@ -138,7 +138,7 @@ def test_pip_installs_where_the_index_has_no_uv_and_the_user_is_told(
     index: Index, installer: Installer, tmp_path: Path
 ) -> None:
     [warning] = installer.get_uv()
-    assert "uv cannot be installed here: ERROR: No matching distribution" in warning
+    assert "uv cannot be installed: ERROR: No matching distribution" in warning
     assert "/simple/uv/" in index.paths
     assert installer.install(*requirements(tmp_path, index.digest)) == []
     assert installed_by(installer.venv) == "pip"
@@ -150,7 +150,7 @@ def test_pip_installs_where_uv_fails_and_the_user_is_told(
     fake_uv(installer, "echo the disk is full\nexit 1\n")
 
     assert installer.install(*requirements(tmp_path, index.digest)) == [
-        "pip installs the packages instead of uv, which takes longer: uv failed: the disk is full"
+        "pip installs the packages, which takes longer than with uv: uv failed: the disk is full"
     ]
     assert installed_by(installer.venv) == "pip"
 

@@ -307,7 +307,7 @@ def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: P
         done = FrontDoor(tmp_path).run("up", "--port", str(port))
 
     taken = (
-        f"Port {port} on {address} is taken by another program; pick another one: make up PORT={port + 1}\n"
+        f"Port {port} on {address} is used by another program; choose another port: make up PORT={port + 1}\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", taken)
     assert not (tmp_path / "aws").exists()
@@ -324,11 +324,12 @@ def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: P
         (
             ["up", "--teams", "platform paymets"],
             1,
-            "teams.toml: there is no team 'paymets'; write payments; the teams are platform, payments\n",
+            "teams.toml: there is no team 'paymets'; write payments; the teams in the file are platform, "
+            "payments\n",
         ),
         (["down"], 0, "Nothing is running."),
         (["clean"], 0, "There was nothing to remove."),
-        (["demo"], 1, "The local AWS does not run yet: run `make up` first."),
+        (["demo"], 1, "The local AWS does not run: run `make up` first."),
         (["--help"], 0, "examples:"),
     ],
 )
@@ -351,7 +352,8 @@ def test_a_folder_with_files_that_up_did_not_make_is_left_alone(tmp_path: Path, 
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",
-        f"{tmp_path} was not made by `make up` and is not empty: name another folder or empty it.\n",
+        f"{tmp_path} is not empty, and `make up` did not create it: name another folder, or empty this "
+        "one.\n",
     )
     assert [path.name for path in tmp_path.rglob("*")] == ["aws", "thesis"]
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755

@@ -44,7 +44,9 @@ def test_it_knows_every_route_and_no_other() -> None:
     ],
 )
 def test_a_wrong_path_gets_the_nearest_right_one(path: str, nearest: str) -> None:
-    assert advice(path) == f"This route does not exist. The nearest one is {nearest}; set the address to it."
+    assert advice(path) == (
+        f"The API does not have this route. The nearest route is {nearest}; use it in the address."
+    )
 
 
 NOT_NAMES = ("../x", "a\r\nSet-Cookie: b", "\x1b[2J", "b\u00fcro", "a%2Fb", "x" * 9000)
@@ -62,4 +64,6 @@ def test_a_path_without_a_valid_name_gets_an_example_and_nothing_of_it_is_repeat
     path: str, route: str
 ) -> None:
     example = f"/{route}/network/prod"
-    assert advice(path) == f"This route does not exist. Name the state in the address, as in {example}."
+    assert advice(path) == (
+        f"The API does not have this route. Write an address with the name of a state, as in {example}."
+    )

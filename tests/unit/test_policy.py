@@ -246,7 +246,7 @@ def test_each_field_that_a_function_reads_exists(spec: FunctionSpec) -> None:
     ],
 )
 def test_a_read_without_the_names_of_fields_is_not_deployed(code: str) -> None:
-    with pytest.raises(SourceError, match=r"^f/handler.py reads unnamed fields: write "):
+    with pytest.raises(SourceError, match=r"^f/handler.py reads settings without their names; "):
         fields_read({Path("f/handler.py"): code.encode()})
 
 

@@ -51,7 +51,7 @@ def test_a_tag_of_this_commit_is_released_again_and_one_of_another_is_not(reposi
 
     commit(repository)
     [tag] = release.obstacles(repository, RELEASED)
-    assert tag.startswith(f"The tag v{RELEASED} exists and is another commit")
+    assert tag.startswith(f"The tag v{RELEASED} already exists and points to another commit")
 
 
 def test_every_obstacle_is_named(repository: Path) -> None:

@@ -116,7 +116,7 @@ WHOLE = with_field(lineage="größe")
         (WHOLE.decode().encode("utf-16-le"), "is UTF-16"),
         (gzip.compress(WHOLE), "is compressed with gzip"),
         (b"\n<!doctype html><html>", "is HTML or XML"),
-        (b"\0" * 9, "has only zero bytes"),
+        (b"\0" * 9, "has only bytes of the value zero"),
         (WHOLE + b"\n<!-- proxied -->", "has more text after its JSON"),
         (WHOLE + WHOLE, "has more text after its JSON"),
         ('{"version": 4, "serial": 1, "lineage": "größe"}'.encode("latin-1"), "is not UTF-8"),
@@ -277,11 +277,11 @@ def test_another_version_of_the_format_is_never_read_as_one_without_content(
         found = document.summary(body)
         assert (found.is_encrypted, found.counts) == (False, None)
         for read in (document.outputs, document.outputs_only, tracked.outline, tracked.objects):
-            with pytest.raises(InvalidState, match="only version 4 can be read") as refused:
+            with pytest.raises(InvalidState, match="can read only version 4") as refused:
                 read(body)
             assert ("Terraform 0.12 or later" in refused.value.message) is advice
         for mask in Mask:
-            with pytest.raises(InvalidState, match="only version 4 can be read"):
+            with pytest.raises(InvalidState, match="can read only version 4"):
                 document.outputs_only(body, mask)
 
 

@@ -24,7 +24,10 @@ _TOO_DEEP: Final = "is nested too deeply"
 _NO_OBJECT: Final = "is not a JSON object"
 _TWICE: Final = "has a member twice"
 _HALF: Final = "has half of a surrogate pair, which is not valid Unicode"
-_FLAT: Final = "The lock info may hold only Unicode text, finite numbers, true, false and null, not nested."
+_FLAT: Final = (
+    "The values of the lock info may only be Unicode text, finite numbers, true, false and null; objects and "
+    "lists are not allowed."
+)
 _NO_ID: Final = "The lock info has no ID; send a JSON object with a string in 'ID'."
 _NO_DATA: Final = "The document has no 'data', so it is not a JSON:API document."
 
@@ -101,7 +104,7 @@ def _why(read: Callable[[bytes], object], body: bytes) -> str:
 @pytest.mark.parametrize(("body", "reason"), REFUSED.items())
 def test_a_document_is_refused_with_the_rule_that_it_broke(body: bytes, reason: str) -> None:
     assert _why(_of_management, body) == f"The body {reason}; send a JSON object."
-    seconds = f'The body {reason}; send no body, or {{"seconds": {sessions.DEFAULT_SECONDS}}}.'
+    seconds = f'The body of the request {reason}; send no body, or {{"seconds": {sessions.DEFAULT_SECONDS}}}.'
     assert _why(sessions.seconds, body) == seconds
 
 

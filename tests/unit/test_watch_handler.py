@@ -27,7 +27,7 @@ def handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     ("result", "metrics"),
     [
         ("", [{"ProbeFailed": 0.0}]),
-        ("500 for PUT /locks", [{"ProbeFailed": 1.0}]),
+        ("the API responded to PUT /locks with 500", [{"ProbeFailed": 1.0}]),
         (probe.OUTSIDE, []),
     ],
 )
@@ -54,7 +54,9 @@ def test_a_look_with_a_probe_writes_every_metric(
     monkeypatch.setattr(handler, "_put", put.append)
     monkeypatch.setattr(watching, "look", lambda *_: Seen([], 0, [], [], enabled=True, probe=None))
     monkeypatch.setattr(watching, "read_secret", lambda _: object())
-    monkeypatch.setattr(probe, "run", lambda *_, outside: "500 for PUT /locks" if outside else "")
+    monkeypatch.setattr(
+        probe, "run", lambda *_, outside: "the API responded to PUT /locks with 500" if outside else ""
+    )
 
     handler.handle({}, Context())
 
@@ -90,4 +92,4 @@ def test_a_message_stands_for_those_that_the_bound_leaves_out(
     bodies = [one["Message"].splitlines() for one in sns.published]
     assert [body[2] for body in bodies] == [f"n: {n}" for n in range(10)]
     assert bodies[8][-1] == "More: do"
-    assert bodies[9][-3:] == ["And 290 others.", "", f"More: {vars(handler)['_STATUS']}"]
+    assert bodies[9][-3:] == ["There are 290 more findings.", "", f"More: {vars(handler)['_STATUS']}"]

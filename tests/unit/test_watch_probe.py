@@ -23,13 +23,13 @@ def api() -> Iterator[ApiStub]:
     ("replies", "outside", "failed", "sent"),
     [
         ([200], False, "", ["PUT", "POST"]),
-        ([403], False, "403 for PUT /locks", ["PUT"]),
+        ([403], False, "the API responded to PUT /locks with 403", ["PUT"]),
         # A function has no fixed address, so networks refuse it. An invalid token gets the same.
         ([403], True, probe.OUTSIDE, ["PUT"]),
         ([500, 200], False, "", ["PUT", "PUT", "POST"]),
-        ([500], True, "500 for PUT /locks", ["PUT", "PUT"]),
-        ([200, 503], True, "503 for POST /unlocks", ["PUT", "POST"]),
-        ([423], True, "423 for PUT /locks", ["PUT"]),
+        ([500], True, "the API responded to PUT /locks with 500", ["PUT", "PUT"]),
+        ([200, 503], True, "the API responded to POST /unlocks with 503", ["PUT", "POST"]),
+        ([423], True, "the API responded to PUT /locks with 423", ["PUT"]),
     ],
 )
 def test_the_probe_fails_if_the_api_does_not_lock_and_unlock(

@@ -107,7 +107,8 @@ def test_a_lock_is_a_finding_from_an_hour_on_with_its_holder_and_a_command(bucke
     assert held.kind is Kind.LOCK_HELD
     assert held.do == "holdfast lock show network/prod"
     assert (
-        held.text == "network/prod has been locked since 2026-11-28 11:30 UTC by bea@example.com (token:abc)."
+        held.text
+        == "The state network/prod has been locked since 2026-11-28 11:30 UTC by bea@example.com (token:abc)."
     )
     assert held.fields == {
         "state": StateName("network/prod"),
@@ -270,7 +271,7 @@ def test_locks_and_the_probe_do_not_count_in_attention(bucket: Bucket) -> None:
     bucket.token(DAY)
     bucket.probe(DAY)
 
-    found = bucket.found(failed="500 for PUT /locks")
+    found = bucket.found(failed="the API responded to PUT /locks with 500")
 
     assert [one.kind for one in found] == [
         *(Kind.PROBE_FAILED, Kind.PROBE_ENDS, Kind.TOKEN_ENDS),
@@ -297,10 +298,10 @@ def test_a_finding_is_sent_when_it_is_new_and_once_a_day(
 
 
 def test_a_failed_probe_is_sent_each_time(bucket: Bucket) -> None:
-    (failed,) = bucket.found(failed="403 for PUT /locks")
+    (failed,) = bucket.found(failed="the API responded to PUT /locks with 403")
 
     assert failed.is_due(NOW)
-    assert failed.text == "The probe failed: 403 for PUT /locks."
+    assert failed.text == "The probe failed: the API responded to PUT /locks with 403."
 
 
 def test_a_look_lists_all_pages_and_reads_each_lock_and_token_once(bucket: Bucket) -> None:

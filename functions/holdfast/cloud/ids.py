@@ -195,5 +195,5 @@ def _integer(value: object, end: int) -> int:
 
 def _invalid() -> InvalidId:
     return InvalidId(
-        "This API did not create this ID. Run the command again, so that the client requests a new one."
+        "This API did not create this ID. Run the command again: the client then requests a new ID."
     )

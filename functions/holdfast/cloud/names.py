@@ -23,7 +23,10 @@ def state_name(organization: str, workspace: str) -> StateName:
     """
     check_organization(organization)
     if "/" in workspace:
-        raise InvalidName("The name of a workspace has ':' where the name of its state has '/'.")
+        raise InvalidName(
+            "The name of a workspace must not have '/': write ':' where the name of the state "
+            "has '/', as in 'eu:prod'."
+        )
     return names.parse(f"{organization}/{workspace.replace(_BETWEEN_SEGMENTS, '/')}")
 
 
@@ -32,8 +35,8 @@ def check_organization(organization: str) -> None:
     segments = names.split(organization)
     if len(segments) != 1:
         raise InvalidName(
-            "The organization is the first segment of the state's name, as in 'network'; the rest is the "
-            "workspace."
+            "The organization must not have '/': the organization is the first segment of the state's name, "
+            "as in 'network', and the workspace is the rest."
         )
     if organization == names.RESERVED:
         raise InvalidName(f"The organization '{names.RESERVED}' is reserved; use another name.")
@@ -58,7 +61,7 @@ def require_organization(organization: str, caller: Caller) -> None:
     if not any(_covers_some(pattern, organization) for pattern in caller.patterns(Action.READ_METADATA)):
         raise NotAllowed(
             f"The scope of {called(caller.principal, caller.owner)} covers no state of the organization "
-            f"'{organization}'; use a token that does, or another organization."
+            f"'{organization}'; use a token with a scope that covers one, or use another organization."
         )
 
 

@@ -140,15 +140,15 @@ def _compare(body: bytes, announced: UploadId) -> StateDocument:
     """Parse a document; raise `UploadAltered` if its MD5 or revision differs from the announced one."""
     if hashlib.md5(body, usedforsecurity=False).hexdigest() != announced.md5:
         raise UploadAltered(
-            "The MD5 of the uploaded content is not the announced one. The content was cut off or altered, "
-            "or it is another file. Nothing was written; run the command again."
+            "The uploaded content does not have the MD5 digest that the client announced. The content was "
+            "cut off or altered, or it is another file. Nothing was written; run the command again."
         )
     parsed = document.parse(body)
     uploaded = parsed.revision
     if uploaded.serial != announced.serial or (announced.lineage and uploaded.lineage != announced.lineage):
         raise UploadAltered(
             f"The uploaded content has the serial {uploaded.serial} and the lineage {uploaded.lineage!r}, "
-            f"but the request announced {announced.serial} and {announced.lineage!r}. Nothing was written; "
-            "run the command again."
+            f"but the client announced the serial {announced.serial} and the lineage {announced.lineage!r}. "
+            "Nothing was written; run the command again."
         )
     return parsed

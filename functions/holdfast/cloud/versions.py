@@ -144,7 +144,7 @@ def _described(name: StateName, version: ObjectVersion) -> Version:
 
 
 def _gone() -> NoVersion:
-    return NoVersion("This version of the state is gone. Run the command again.")
+    return NoVersion("This version of the state no longer exists. Run the command again.")
 
 
 def _no_state(work: Work) -> NoState:

@@ -162,7 +162,9 @@ def declare(work: Work) -> bool:
     work.require(Action.WRITE)
     store, name = work.store, work.name
     if name.is_probe:
-        raise InvalidName("This is a probe of 'holdfast doctor', which needs no declaration.")
+        raise InvalidName(
+            "This name belongs to a probe of 'holdfast doctor', and probes need no declaration."
+        )
     if any(store.read_version(key) for key in (name.state_key, name.record_key)):
         return False
     fence.require_not_frozen(work)
@@ -210,7 +212,9 @@ def change_tags(
         changed: records.Record | None = None
         if stored is None:
             if store.read_version(name.state_key) is None:
-                raise RacedWriter("This workspace was deleted. Run the command again.")
+                raise RacedWriter(
+                    "This workspace was deleted after the command began. Run the command again."
+                )
             with suppress(WorkspaceExists):  # somebody created it meanwhile
                 changed = records.create(store, name, tags, work.caller.principal)
         elif stored.record.tags == tags:
@@ -317,22 +321,22 @@ def _delete_record(work: Work, seen: str, info: LockInfo) -> bool:
     with fence.own_lock(work, info) as acquired:
         if store.read_version(name.state_key):
             raise BaseChanged(
-                f"The name '{name}' has a state, so it is declared. Nothing was deleted; 'holdfast state "
-                "delete' deletes a state."
+                f"The name '{name}' has a state, so it stays declared. Nothing was deleted. To delete the "
+                "state, use 'holdfast state delete'."
             )
         record = store.read(name.record_key)
         if record is None:
             return False
         if record.version.version_id != seen or not records.delete(store, name, record):
             raise BaseChanged(
-                f"The record of '{name}' has changed since you looked. Nothing was deleted; look at the "
-                "name, then run the command again."
+                f"Another client changed the record of the name '{name}' after you read it. Nothing was "
+                "deleted; look at the name again, then run the command again."
             )
         if held.identity(held.read(store, name)) != acquired:
             raise DeleteOutcomeUnknown(
-                f"The lock of this {info.operation} is gone: an operator broke it, or another attempt of the "
-                "same request ended and released it. Check whether the name is declared before you run the "
-                "command again."
+                "The lock of this command was removed before the command ended: an operator broke the "
+                "lock, or another attempt of the same request released it. Check whether the name is still "
+                "declared before you run the command again."
             )
     return True
 

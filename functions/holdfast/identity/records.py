@@ -90,7 +90,9 @@ def owner(value: object) -> str:
             "its ends"
         )
     if not object_metadata.fits(name):
-        raise ValueError(f"an owner has at most {object_metadata.VALUE_LIMIT} bytes, percent-encoded")
+        raise ValueError(
+            f"an owner must have at most {object_metadata.VALUE_LIMIT} bytes in percent-encoding"
+        )
     return name
 
 
@@ -127,7 +129,9 @@ def networks(document: Mapping[str, Any]) -> tuple[str, ...]:
 def check_networks(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the networks of a record; raise `ValueError` if they are invalid, none, or too many."""
     if len(texts) > addresses.MAX_OF_A_RECORD:
-        raise ValueError(f"{len(texts)} networks are too many: at most {addresses.MAX_OF_A_RECORD}")
+        raise ValueError(
+            f"the record has {len(texts)} networks, and at most {addresses.MAX_OF_A_RECORD} are allowed"
+        )
     return addresses.check(texts)
 
 

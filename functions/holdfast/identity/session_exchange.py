@@ -43,7 +43,7 @@ def for_id_token(bearer: Authenticated, *, now: datetime) -> Authenticated:
             return bearer
         case AuthMethod.TOKEN | AuthMethod.SESSION | AuthMethod.AWS as method:
             raise NotAllowed(
-                f"You authenticated with a {method}; only an ID token can be exchanged for a session."
+                f"You cannot get a session with these credentials ({method}). Authenticate with an ID token."
             )
 
 
@@ -68,7 +68,8 @@ def for_aws_role(
     """
     if arn is None:
         raise NotSigned(
-            "The request is not signed with AWS credentials that AWS knows.", denial=DenialReason.NOT_SIGNED
+            "The request has no signature of AWS credentials that AWS could verify.",
+            denial=DenialReason.NOT_SIGNED,
         )
     if not origin.is_of_team:
         raise NotAllowed(
@@ -84,8 +85,8 @@ def for_aws_role(
     record = read_records().for_aws_role(role_session["role"])
     if record is None:
         raise NotAllowed(
-            f"No trust record names the IAM role {role_session['role']}; create one with `holdfast trust "
-            "create`.",
+            f"No trust record names the IAM role {role_session['role']}; create a record with `holdfast "
+            "trust create`.",
             denial=DenialReason.NOT_TRUSTED,
         )
     if isinstance(record, Unreadable):
@@ -98,7 +99,7 @@ def for_aws_role(
     if not origin.is_of_record(record.networks):
         raise NotAllowed(
             f"The trust record '{record.name}' does not accept requests from the address {origin.address}; "
-            "`holdfast trust list` shows the networks that it accepts.",
+            "`holdfast trust list` shows the networks from which it accepts requests.",
             denial=DenialReason.WRONG_NETWORK,
         )
     return Authenticated(

@@ -178,7 +178,9 @@ def seconds(body: bytes) -> int:
     try:
         document = json_object.parse_unique(body)
     except ValueError as error:
-        raise InvalidBody(f'The body {error}; send no body, or {{"seconds": {DEFAULT_SECONDS}}}.') from None
+        raise InvalidBody(
+            f'The body of the request {error}; send no body, or {{"seconds": {DEFAULT_SECONDS}}}.'
+        ) from None
     if unknown := sorted(document.keys() - {"seconds"}):
         raise InvalidBody(f"The body has the unknown member {unknown[0][:40]!r}; only 'seconds' is allowed.")
     seconds = document.get("seconds", DEFAULT_SECONDS)

@@ -188,9 +188,11 @@ def rotate(
     """
     status = token.status(now)
     if status != "active":
-        raise ValueError(f"the token {token.id} is {status}; create a new one")
+        raise ValueError(
+            f"the token {token.id} is {status}, so its secret cannot be rotated; create a new token"
+        )
     if keep < timedelta(0):
-        raise ValueError("an old secret cannot be kept for a negative time")
+        raise ValueError("the time for which the old secret stays valid must not be negative")
     secret = new_secret()
     expires = _end(expires, now)
     until = whole_seconds(now) + keep

@@ -364,9 +364,7 @@ class Change:
         if self.role is None and self.scope is None:
             return grants
         if len(grants) > 1:
-            raise ValueError(
-                "the record has several grants: name every grant that it should have, each with --grant"
-            )
+            raise ValueError("the trust record has several grants; write all its grants, each with --grant")
         role = self.role or grants[0].role
         if self.scope is None:
             return (Grant(role, grants[0].scope),)
@@ -454,18 +452,25 @@ def _checked_oidc(record: OidcTrust) -> OidcTrust:
             "fragment, as in 'https://token.actions.githubusercontent.com'"
         )
     if not record.audience:
-        raise ValueError("an audience is required; the token's 'aud' claim must contain it")
+        raise ValueError("an audience is required, which the claim 'aud' of each ID token must contain")
     if not record.claims:
-        raise ValueError("at least one claim is required: without one, every token of the issuer would match")
+        raise ValueError(
+            "at least one claim is required: without a claim, every ID token of the issuer "
+            "would match the record"
+        )
     for name, value in record.claims.items():
         if not name or not value:
             raise ValueError(f"the claim '{name}={value}' needs a name and a value")
         if name in _OWN_CHECKS:
-            raise ValueError(f"the claim {name!r} is always checked, so a record cannot name it")
+            raise ValueError(
+                f"the claim {name!r} must not be in a trust record, because Holdfast checks it "
+                "for every ID token"
+            )
     owners = _OWNER_CLAIMS.get(record.issuer.rstrip("/"))
     if owners is not None and owners.isdisjoint(record.claims):
         raise ValueError(
-            f"{record.issuer} is a shared issuer: one of the claims {', '.join(sorted(owners))} is required"
+            f"many organizations share the issuer {record.issuer}, so the trust record needs one of the "
+            f"claims {', '.join(sorted(owners))}"
         )
     return record
 
@@ -474,8 +479,8 @@ def _checked_aws(record: AwsTrust) -> AwsTrust:
     _check(record)
     if not _AWS_ROLE.fullmatch(record.aws_role):
         raise ValueError(
-            f"{record.aws_role!r} is not a valid name of an IAM role: up to 64 letters, digits and "
-            "'_+=,.@-', no path"
+            f"{record.aws_role!r} is not a valid name of an IAM role; write at most 64 letters, digits and "
+            "characters of '_+=,.@-', without the path"
         )
     return record
 
@@ -484,8 +489,8 @@ def _check(record: Trust) -> None:
     records.owner(record.owner)
     if not is_name(record.name):
         raise ValueError(
-            f"{record.name!r} is not a valid name of a trust record: lower-case letters, digits and '-', 63 "
-            "at most, a letter or digit first"
+            f"{record.name!r} is not a valid name of a trust record; write at most 63 lower-case letters, "
+            "digits and '-', with a letter or a digit first"
         )
 
 

@@ -77,9 +77,9 @@ class Signer:
 
 def _no_credentials(reason: str) -> OutcomeUnknown:
     return OutcomeUnknown(
-        f"AWS STS returned no credentials to sign an address in S3 ({reason}). A retry is safe. If the "
-        "error continues, check that the role for transfers lets the function's role assume it, and deploy "
-        "again.",
+        f"AWS STS returned no credentials with which the function can sign an S3 address ({reason}). A "
+        "retry is safe. If the error persists, check that the trust policy of the role for transfers names "
+        "the function's role, and deploy again.",
         {"reason": reason},
     )
 

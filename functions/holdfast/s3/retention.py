@@ -42,8 +42,8 @@ def parse(text: str) -> Retention:
     form = _TEXT.fullmatch(text)
     if form is None or int(form[2]) > MAX_DAYS:
         raise ValueError(
-            f"{text!r} is not a valid retention; write 'governance' or 'compliance', a blank and 1 to "
-            f"{MAX_DAYS} days, as in 'governance 30'"
+            f"{text!r} is not a valid retention; write a mode, a space and a number of days from 1 to "
+            f"{MAX_DAYS}, as in 'governance 30' or 'compliance 30'"
         )
     mode = cast('Literal["GOVERNANCE", "COMPLIANCE"]', form[1].upper())
     return Retention(mode, int(form[2]))

@@ -99,8 +99,8 @@ def until_decided(operation: str, call: Callable[[], _T], outcomes: Mapping[int,
                 if not is_retried(status):
                     raise StorageRefused(
                         f"S3 responded with {status} {reason}. This is a fault of the deployment: check the "
-                        "function's role, the bucket policy and the key, and that the bucket still "
-                        "belongs to the account of the stack, then deploy again."
+                        "function's role, the bucket policy, the KMS key, and whether the bucket still "
+                        "belongs to the account of the stack. Then deploy again."
                     ) from error
             if status >= 500 and reason not in _TRANSIENT:
                 budget.unconfirmed.append(operation)
@@ -112,7 +112,7 @@ def until_decided(operation: str, call: Callable[[], _T], outcomes: Mapping[int,
                 continue
         time.sleep(pause * _JITTER.uniform(0.5, 1.0))
         pause = min(pause * 2, _LONGEST_PAUSE)
-    raise OutcomeUnknown(f"S3 did not complete the request in time (last: {reason}). A retry is safe.")
+    raise OutcomeUnknown(f"S3 did not complete the request in time (last error: {reason}). A retry is safe.")
 
 
 def is_decision(status: int, code: str) -> bool:

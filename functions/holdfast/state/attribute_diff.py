@@ -14,11 +14,11 @@ from holdfast.state.sensitivity import WHOLE, Marks, is_dynamic
 from holdfast.state.tracked import Tracked
 
 INSTEAD_FILES: Final = (
-    "Save both versions with 'holdfast state get STATE --version ID' and compare the files."
+    "Save both versions with 'holdfast state get STATE --version ID', and compare the two files."
 )
 """Advice if two versions are too large to be compared."""
 INSTEAD: Final = (
-    f"{INSTEAD_FILES} The difference is smaller without values, or between versions that are closer together."
+    f"{INSTEAD_FILES} Or compare without values, or compare two versions with fewer changes between them."
 )
 """Advice if the difference of two versions is too large."""
 

@@ -204,7 +204,8 @@ def page_of_names(
     try:
         check_pattern(pattern)
     except ValueError as broken:
-        raise InvalidRequest(str(broken).replace("the scope pattern", "The 'pattern'", 1)) from None
+        rule = str(broken).replace("the scope pattern", "The 'pattern'", 1)
+        raise InvalidRequest(f"{rule}.") from None
     view = _View("names", store, pattern.partition("*")[0], caller, page_size, pattern=pattern)
     walked = view.keys_from(cursor)
     return view.page(sorted(_add_all(store, walked), key=lambda name: name.value), walked.next)
@@ -286,11 +287,8 @@ def page_of_locks(
 
 def _check_prefix(prefix: str) -> None:
     """Raise `InvalidRequest`, with the broken rule, unless a valid state name can begin with a prefix."""
-    if not _is_beginning(prefix):
-        try:
-            names.split(prefix)
-        except InvalidName as broken:
-            raise InvalidRequest(f"No state's name can begin with this 'prefix'. {broken.message}") from None
+    if not _is_beginning(prefix) and (rule := names.broken_rule(prefix)):
+        raise InvalidRequest(f"No state name can begin with this 'prefix': {rule}.")
 
 
 def _is_beginning(text: str) -> bool:

@@ -61,5 +61,6 @@ def decode(kind: str, text: str, *types: type) -> list[Any]:
 def invalid() -> InvalidRequest:
     """Return the error for an invalid cursor."""
     return InvalidRequest(
-        "This list did not return this 'cursor' as 'next'. Ask for the first page again, without 'cursor'."
+        "This 'cursor' is not the 'next' of an earlier page of this list. Request the first page again, "
+        "without 'cursor'."
     )

@@ -63,14 +63,14 @@ def delete(
         lock = held.read(store, name)
         if isinstance(deleted, PreconditionFailed):
             raise RacedWriter(
-                "Another client wrote this state while it was being deleted. Nothing was deleted; look at "
-                "the state, then run the command again."
+                "Another client wrote this state during the delete. Nothing was deleted; look at the state, "
+                "then run the command again."
             )
         if identity(lock) != acquired:
             raise DeleteOutcomeUnknown(
-                "The lock of this delete is gone: an operator broke it, or another attempt of the same "
-                "delete ended and released it. Check whether the state still exists before you run the "
-                "command again. Its versions are kept."
+                "The lock of this delete was removed before the delete ended: an operator broke the lock, "
+                "or another attempt of the same delete released it. Check whether the state still exists "
+                "before you run the command again. The versions of the state are kept."
             )
     return Removed(version.version_id)
 

@@ -116,7 +116,7 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
 
 
 def _reading(side: str) -> AbstractContextManager[None]:
-    return tracked.reading(f"The version in '{side}' cannot be compared.")
+    return tracked.reading(f"The version that '{side}' names cannot be compared.")
 
 
 def _once(resources: Sequence[bytes]) -> frozenset[bytes]:

@@ -131,8 +131,8 @@ def require_nothing_tracked(body: bytes) -> None:
     """Raise `InvalidState` if a state document has resources, outputs or another non-empty member."""
     if any(member.value for name, member in _members(body).items() if name not in _HEAD):
         raise InvalidState(
-            "'holdfast doctor' removes the states under this name, so such a state must be empty. Write this "
-            "state under another name."
+            "Names that begin with 'holdfast-doctor/' are for the probes of 'holdfast doctor', which "
+            "removes them. So only an empty state may have such a name. Write this state under another name."
         )
 
 
@@ -158,10 +158,13 @@ def require_known_format(version: object) -> None:
     advice = ""
     if type(version) is int and 0 < version < FORMAT:
         advice = (
-            " Terraform 0.12 or later writes version 4 with the next change: apply a change, or pull the "
-            "state, add 1 to its serial, and push it."
+            " Terraform 0.12 or later writes version 4. Apply a change, or pull the state, add 1 to its "
+            "serial, and push the state."
         )
-    raise InvalidState(f"It {defect} of the state format; only version {FORMAT} can be read.{advice}")
+    raise InvalidState(
+        f"The state document {defect} of the state format, and Holdfast can read only "
+        f"version {FORMAT}.{advice}"
+    )
 
 
 def is_encrypted(body: bytes) -> bool:
@@ -239,8 +242,8 @@ def _outputs(body: bytes, document: Mapping[str, Member]) -> Mapping[str, Output
         return {name: _output(member.written(whole)) for name, member in json_object.members(whole).items()}
     except ValueError:
         raise InvalidState(
-            f"The state's 'outputs' must be an object of at most {json_object.MOST_MEMBERS:,} members, and "
-            "so must each output."
+            f"The state's 'outputs' must be an object of at most {json_object.MOST_MEMBERS:,} members. Each "
+            "output must be such an object, too."
         ) from None
 
 
@@ -264,8 +267,8 @@ def outputs_only(body: bytes, mask: Mask | None = None) -> bytes:
     _read(_values(document))
     if "encrypted_data" in document:
         raise NotAllowed(
-            "The state is encrypted by its client, so its outputs cannot be separated; read it whole, at "
-            "/states/, with a token that has the role 'reader'."
+            "The client encrypted the state, so Holdfast cannot separate its outputs from its resources. "
+            "Read the whole state, at /states/, with a token that has the role 'reader'."
         )
     require_known_format(document["version"].value)
     kept = {name: document[name].written(body) for name in _OUTPUTS_ONLY if name in document}

@@ -93,8 +93,8 @@ def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Uplo
         return
     raise BaseChanged(
         "The state has changed since this write began, and the write is based on the previous version. "
-        "Nothing was written. Keep errored.tfstate, pull the current state, compare, then push or apply "
-        "again."
+        "Nothing was written. Keep errored.tfstate, pull the current state, compare the two, then push or "
+        "apply again."
     )
 
 
@@ -143,17 +143,18 @@ def check_succession(
         return
     if not new.same_lineage(base):
         raise LineageChanged(
-            f"This write has the lineage {new.lineage!r}, and the current state has {base.lineage!r}: they "
-            "are different states. Check the address. To replace the state on purpose use 'terraform state "
+            f"This write has the lineage {new.lineage!r}, and the current state has the lineage "
+            f"{base.lineage!r}, so the two are different states. Check the address. To replace the state on "
+            "purpose use 'terraform state "
             "push -force'; with cloud {}, which does not send -force, write the current lineage into the "
             "file first."
         )
     if new.serial <= base.serial:
         raise SerialNotNewer(
-            f"This write has the serial {new.serial}, and the current state has {base.serial}, so the write "
-            "is based on an older state. Pull the current state and apply again. To go back on purpose use "
-            "'terraform state push -force'; with cloud {}, which does not send -force, write a serial above "
-            f"{base.serial} into the file first."
+            f"This write has the serial {new.serial}, and the current state has the serial {base.serial}, "
+            "so the write is based on an older state. Pull the current state and apply again. To go back "
+            "on purpose use 'terraform state push -force'; with cloud {}, which does not send -force, write "
+            f"a serial above {base.serial} into the file first."
         )
 
 
@@ -171,7 +172,7 @@ def check_not_blank(
     if base is not None and base.lineage:
         raise LineageChanged(
             "This write has no lineage, no resources and no outputs, and the current state has the lineage "
-            f"{base.lineage!r}: the write would empty the state. Check the pushed file: "
+            f"{base.lineage!r}, so the write would empty the state. Check the pushed file: "
             ".terraform/terraform.tfstate, for example, is not a state. To empty the state on purpose, first "
             "delete it with 'holdfast state delete': backend \"http\" and cloud {} do not send -force."
         )
@@ -217,5 +218,5 @@ def _lock_lost(lock_id: str | None) -> LockLost:
         )
     return LockLost(
         f"The lock {lock_id} is no longer held: it was released or force-unlocked. This write was not "
-        "accepted. Keep errored.tfstate, pull the current state, compare, then push or apply again."
+        "accepted. Keep errored.tfstate, pull the current state, compare the two, then push or apply again."
     )

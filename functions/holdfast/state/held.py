@@ -180,7 +180,7 @@ def refusal(lock: HeldLock) -> Locked:
     # The stored document has the zero time, so that a retry stores the same; clients would show the year 1.
     holder["Created"] = timestamp.write(lock.version.last_modified)
     if lock.is_ended_freeze:
-        then = "The freeze has ended: the next command that acquires the lock lifts it."
+        then = "The freeze has ended, and the next command that acquires the lock removes it."
     else:
         ends = f" It ends at {timestamp.write(freeze.until)}." if freeze.until else ""
         then = f"{ends} 'holdfast state unfreeze' lifts the freeze; a force-unlock does not.".lstrip()

@@ -167,7 +167,7 @@ def parse(body: bytes) -> LockInfo:
         raise InvalidLockInfo("The lock info has no ID; send a JSON object with a string in 'ID'.")
     if not object_metadata.fits(document["ID"]):
         raise InvalidLockInfo(
-            f"The ID of the lock info is longer than {object_metadata.VALUE_LIMIT} bytes, percent-encoded."
+            f"The ID of the lock info is longer than {object_metadata.VALUE_LIMIT} bytes in percent-encoding."
         )
     return LockInfo(document)
 
@@ -184,8 +184,8 @@ def of_release(body: bytes, lock_id: str | None) -> LockInfo | None:
     info = parse(body)
     if lock_id not in (None, info.id):
         raise InvalidLockInfo(
-            "The ID in the query is not the ID of the lock info in the body. Nothing was unlocked; send the "
-            "same ID in both, or only in one."
+            "The query and the lock info in the body have different IDs. Nothing was unlocked; send the "
+            "same ID in both, or an ID in only one of them."
         )
     return info
 
@@ -196,7 +196,8 @@ def _has_id(document: Mapping[str, Any]) -> bool:
 
 def _not_plain() -> InvalidLockInfo:
     return InvalidLockInfo(
-        "The lock info may hold only Unicode text, finite numbers, true, false and null, not nested."
+        "The values of the lock info may only be Unicode text, finite numbers, true, false and null; "
+        "objects and lists are not allowed."
     )
 
 
@@ -214,7 +215,7 @@ def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
         document = {
             "ID": f"unreadable-{hashlib.sha256(body).hexdigest()[:16]}",
             "Operation": "unknown",
-            "Info": f"The lock object {path} is not a lock info document; force-unlock removes it.",
+            "Info": f"The lock object {path} has no valid lock info; a force-unlock removes the object.",
             "Who": "unknown",
             "Version": "",
             "Created": timestamp.write(created),

@@ -9,7 +9,7 @@ from holdfast import json_object
 _GZIP: Final = b"\x1f\x8b"
 _ESCAPE: Final = len(r"\u123")
 """The most characters before the end at which the parser stops, if the end is missing."""
-_EARLIER: Final = "look for the complete document, for example in an earlier version"
+_EARLIER: Final = "look for the complete state document, for example in an earlier version"
 _JSON: Final = json.JSONDecoder(object_pairs_hook=bool)
 """Replaces a nested object by whether it has members, so that its content is not kept."""
 
@@ -23,7 +23,7 @@ def described(body: bytes, reason: str) -> str:
         reason: why `json_object` rejects the body, for a body that is nothing known.
 
     >>> described(b"<html>", "is not a JSON document")
-    'is HTML or XML, such as a sign-in page; check its address and the credentials'
+    'is HTML or XML, such as a sign-in page; check the source of the body and the credentials'
     """
     start = body[:64].lstrip()
     if not start and not body.strip():
@@ -37,9 +37,9 @@ def described(body: bytes, reason: str) -> str:
     if body.startswith(_GZIP):
         return "is compressed with gzip; decompress it"
     if start.startswith(b"<"):
-        return "is HTML or XML, such as a sign-in page; check its address and the credentials"
+        return "is HTML or XML, such as a sign-in page; check the source of the body and the credentials"
     if not body.strip(b"\0 \t\r\n"):
-        return f"has only zero bytes, as files may have after a crash; {_EARLIER}"
+        return f"has only bytes of the value zero, as a file may have after a crash; {_EARLIER}"
     return (start.startswith(b"{") and _of_object(body)) or f"{reason}; it must be a state document"
 
 

@@ -28,7 +28,7 @@ def check_reason(reason: str) -> str:
 def check_id(command_id: str) -> str:
     """Return a command ID unchanged; raise `InvalidRequest` unless it is 32 hexadecimal digits."""
     if not _ID.fullmatch(command_id):
-        raise InvalidRequest("'id' must be 32 hexadecimal digits in lower case, random for each command.")
+        raise InvalidRequest("'id' must have 32 hexadecimal digits in lower case, random for each command.")
     return command_id
 
 
@@ -40,8 +40,8 @@ def check_version_id(version_id: str) -> str:
     """
     if version_id.startswith("@"):
         raise InvalidRequest(
-            f"{version_id[:60]!r} is a reference, and its meaning can change. Send the exact ID of a "
-            "version, which GET /manage/v1/resolve/NAME?version=REFERENCE returns."
+            f"{version_id[:60]!r} is a reference, and the version that it means can change. Send the exact "
+            "ID of a version, which GET /manage/v1/resolve/NAME?version=REFERENCE returns."
         )
     if not 0 < len(version_id) <= LONGEST_VERSION_ID:
         raise InvalidRequest(f"The ID of a version has at most {LONGEST_VERSION_ID} characters.")
@@ -51,7 +51,7 @@ def check_version_id(version_id: str) -> str:
 def no_such_version(name: StateName, version_id: str) -> NoSuchVersion:
     """Return the error for a version that the state does not have."""
     return NoSuchVersion(
-        f"The state '{name}' has no version {version_id[:60]}: the ID belongs to a delete marker or to "
-        f"another state, or a lifecycle rule removed the version. 'holdfast state history {name}' shows its "
-        "versions."
+        f"The state '{name}' has no version {version_id[:60]}. The ID belongs to a delete marker or to "
+        f"another state, or a lifecycle rule has removed the version. 'holdfast state history {name}' shows "
+        "its versions."
     )

@@ -56,8 +56,8 @@ def read_outputs_of_version(work: Work, version_id: str | None, *, limit: int) -
         raise _missing(work, version_id)
     if isinstance(stored, Larger):
         raise TooLarge(
-            f"The state has {stored.size} bytes, and outputs can be separated only from states of at most "
-            f"{limit}. Read the whole state, with a token that has the role 'reader'."
+            f"The state has {stored.size} bytes, and Holdfast returns the outputs alone only of states of "
+            f"at most {limit} bytes. Read the whole state, with a token that has the role 'reader'."
         )
     return stored.version, _reduced(stored.body)
 
@@ -73,7 +73,7 @@ def _reduced(body: bytes, mask: Mask | None = None) -> bytes:
     try:
         return document.outputs_only(body, mask)
     except InvalidState as error:
-        raise UnreadableState(f"The state cannot be reduced to its outputs. {error.message}") from None
+        raise UnreadableState(f"Holdfast cannot read the outputs of this state. {error.message}") from None
 
 
 def _current(work: Work) -> bytes | None:

@@ -78,7 +78,7 @@ def release_exactly(work: Work, info: LockInfo) -> Released:
     work.require(Action.UNLOCK)
     lock = held.read(work.store, work.name)
     if lock is None:
-        raise LockNotMatched("The workspace is not locked; its lock was already released or removed.")
+        raise LockNotMatched("The workspace is not locked: the lock was already released or removed.")
     if not isinstance(lock, CommandLock) or not lock.was_acquired_with(info.at(work.address), work.caller):
         raise removing.next_holder(f"The lock {info.id} is gone", lock)
     return Released(info.id, held.remove(work.store, work.name, lock))

@@ -41,7 +41,10 @@ def force_unlock_unnamed(work: Work) -> ForceUnlocked:
     """
     own_locks = work.policy.own_locks
     if own_locks is OwnLocks.NAMED:
-        note = f"This request does not name a lock; 'holdfast lock break {work.name}' removes your own lock."
+        note = (
+            "This force-unlock does not name a lock. To remove a lock of your own, use 'holdfast lock break "
+            f"{work.name}'."
+        )
         _require_force_unlock(work, note)
     work.require(own_locks.needs)
     lock = held.read(work.store, work.name)
@@ -108,12 +111,13 @@ def break_exactly(work: Work, lock_id: str, version_id: str) -> ForceUnlocked:
     lock = _check_removal(work, lock, is_named=is_named)
     if not unique:
         raise LockNotMatched(
-            "Versioning of the bucket is off, so this lock cannot be distinguished from the next one. "
+            "Versioning of the bucket is off, so Holdfast cannot distinguish this lock from a later lock. "
             "Nothing was removed; enable versioning."
         )
     if not is_named:
         raise LockNotMatched(
-            f"Nothing was removed: another lock is held now, by {lock.described} (lock ID {lock.info.id})."
+            f"The lock that this request names is gone, and another lock is held by {lock.described} (lock "
+            f"ID {lock.info.id}). Nothing was removed."
         )
     try:
         marker_created = held.remove(work.store, work.name, lock)
@@ -143,9 +147,9 @@ def _check_removal(work: Work, lock: HeldLock, *, is_named: bool) -> CommandLock
     own_locks = work.policy.own_locks
     if is_named and (own_locks is OwnLocks.NONE or not _is_own(work, lock)):
         operation = claimed(lock.info.operation or "unknown")
-        note = f"The lock {lock.info.id} is held by {lock.holder}; the client's operation is {operation}."
+        note = f"The lock {lock.info.id} is held by {lock.holder} for the operation {operation}."
         if _is_own(work, lock):
-            note += " The team's setting 'own_locks' does not let a writer remove their own lock."
+            note += " The team's setting 'own_locks' does not let the role 'writer' remove this lock."
         _require_force_unlock(work, note)
     return lock
 
@@ -176,8 +180,9 @@ def _is_old_enough(lock: HeldLock) -> bool:
 
 def _too_young(lock: HeldLock) -> HoldfastError:
     return LockNotMatched(
-        f"The lock {lock.info.id} was acquired a moment ago, and this force-unlock does not name a lock. To "
-        f"remove this lock, run the command again in {FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
+        f"The lock {lock.info.id} was acquired only a moment ago, and this force-unlock does not name a "
+        "lock. Nothing was unlocked. To remove this lock, run the command again in "
+        f"{FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
     )
 
 

@@ -28,8 +28,8 @@ PAGES: Final = 2
 """The pages of the history after which a search pauses, too: after 44 requests to S3."""
 
 _RULE: Final = (
-    "'version' must be a serial, such as @12; a time with an offset, such as @2026-11-20T14:00:00Z; "
-    "@previous; or @deleted. An exact ID does not have to be resolved."
+    "'version' must be a serial, such as @12, a time with an offset, such as @2026-11-20T14:00:00Z, or one "
+    "of the words @previous and @deleted. An exact version ID needs no request to this route."
 )
 
 _STATUSES: Final[Mapping[str, str]] = {
@@ -167,13 +167,13 @@ def _look_at_newest(search: _Search, newest: Version | None) -> None:
         search.current = _match(newest)
         if search.reference.means is Word.DELETED and newest.metadata.get("operation") != _UNDELETE:
             raise NoSuchVersion(
-                f"The state {search.name} is not deleted: its version {newest.entry.id} is current, and was "
-                "not changed. To go back to an earlier version, use 'holdfast state restore'."
+                f"The state {search.name} is not deleted: its version {newest.entry.id} is current. Nothing "
+                "was changed. To go back to an earlier version, use 'holdfast state restore'."
             )
     elif search.reference.means is Word.PREVIOUS:
         raise NoSuchVersion(
             f"The state {search.name} is deleted, so it has no current version and no previous version. "
-            f"'holdfast state undelete {search.name}' brings it back."
+            f"'holdfast state undelete {search.name}' brings the state back."
         )
 
 
@@ -188,7 +188,7 @@ def _look(search: _Search, versions: Iterator[Version]) -> Match | None:
             raise NoSuchVersion(
                 f"The state {search.name} was deleted at {timestamp.sentence(match.time)}, so it had no "
                 f"version at {search.reference}. 'holdfast state history {search.name}' shows the earlier "
-                "versions; name one by its ID."
+                "versions; send the ID of one of them."
             )
         if is_marker:
             continue
@@ -214,7 +214,7 @@ def _compare(search: _Search, match: Match, serial: int) -> None:
     if before and (not match.sha256 or before.sha256 != match.sha256):
         raise InvalidRequest(
             f"The state {search.name} has several versions with the serial {serial} and different contents: "
-            f"{before}; {match}. Name one by its ID."
+            f"{before}; {match}. Send the ID of one of them."
         )
     # All candidates have the same bytes. Prefer an acknowledged one.
     if before is None or (before.status, match.status) == (Status.NEVER_ACKNOWLEDGED, Status.ACKNOWLEDGED):
@@ -228,24 +228,24 @@ def _at_end(search: _Search) -> Match:
             if search.candidate:
                 return search.candidate
             there = (
-                f"its serials are {search.lowest} to {search.highest}"
+                f"the serials of its versions are from {search.lowest} to {search.highest}"
                 if search.lowest >= 0
-                else "no version of it has a serial"
+                else "no version of this state has a serial"
             )
             raise NoSuchVersion(
                 f"The state {name} has no version with the serial {reference.means}: {there}. "
-                f"'holdfast state history {name}' shows them."
+                f"'holdfast state history {name}' shows the versions."
             )
         case datetime():
             if search.candidate is None:
                 raise NoSuchVersion(f"The state {name} has no acknowledged version.")
             raise NoSuchVersion(
-                f"The state {name} has no version at {reference}: the oldest is {search.candidate}."
+                f"The state {name} had no version at {reference}. Its oldest version is {search.candidate}."
             )
         case Word.PREVIOUS:
             raise NoSuchVersion(f"The state {name} has no acknowledged version before the current one.")
         case Word.DELETED:
-            raise NoVersions(f"The state {name} no longer has a delete marker that could be undone.")
+            raise NoVersions(f"The state {name} no longer has a delete marker that an undelete could undo.")
 
 
 def _match(version: Version) -> Match:

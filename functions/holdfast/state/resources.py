@@ -156,8 +156,8 @@ def detail(work: Work, address: str, version_id: str | None, *, values: bool) ->
                 return Detail(stored.version.version_id, Resource.of(at, instance), attributes)
     raise NoResource(
         f"The version {stored.version.version_id} of the state '{work.name}' has no resource with this "
-        f"address. 'holdfast state resources {work.name}' shows the addresses of its current version; send "
-        "a whole address, with module, index and key."
+        "address. Send a whole address, with the module and the index or key. 'holdfast state resources "
+        f"{work.name}' shows the addresses in the current version."
     )
 
 
@@ -166,8 +166,8 @@ def _attributes(name: StateName, instance: Tracked, *, values: bool) -> tuple[At
         return tuple(attribute_diff.attributes(None, instance, Telling(values, MAX_ATTRIBUTES)))
     except TooLarge:
         raise TooLarge(
-            "The attributes of this resource are too large for one response. Save the state with "
-            f"'holdfast state get {name}', and read it there."
+            "The attributes of this resource are too large for one response. Save the state with 'holdfast "
+            f"state get {name}', and look at the resource in that file."
         ) from None
 
 
@@ -179,14 +179,14 @@ def _read(work: Work, version_id: str | None) -> Object:
         raise no_such_version(name, version_id) if version_id else NoState(f"There is no state '{name}'.")
     if isinstance(stored, Larger):
         raise TooLarge(
-            f"The state has {stored.size} bytes, and resources are listed only for states of at most "
-            f"{LARGEST_READ}. Save the state with 'holdfast state get {name}', and read it there."
+            f"The state has {stored.size} bytes, and Holdfast lists resources only of states of at most "
+            f"{LARGEST_READ} bytes. Save the state with 'holdfast state get {name}', and look at that file."
         )
     return stored
 
 
 def _reading(name: StateName) -> AbstractContextManager[None]:
-    return tracked.reading(f"The resources of the state '{name}' cannot be listed.")
+    return tracked.reading(f"Holdfast cannot list the resources of the state '{name}'.")
 
 
 def _take(objects: Iterable[tuple[Address, Tracked]], page_size: int) -> tuple[list[Resource], bool]:

@@ -83,7 +83,8 @@ def how_to_replace(name: StateName, version_id: str) -> str:
     return (
         f"To replace the state on purpose, run 'holdfast state get {name} --version {version_id} --output "
         "old.tfstate', then 'terraform state push -force old.tfstate'. With cloud {}, which does not send "
-        "-force, first write the current lineage and a higher serial into the file."
+        "-force, first write the current lineage and a higher serial into the file, and push it without "
+        "-force."
     )
 
 
@@ -106,8 +107,8 @@ def restore(work: Work, wanted: Wanted) -> Restored:
     check_version_id(wanted.version_id)
     if wanted.freeze_id is not None and wanted.base is None:
         raise InvalidRequest(
-            "A restore under a freeze must name in 'current' the version that you saw as current: another "
-            "restore can use the same freeze."
+            "A restore under a freeze must have in 'current' the ID of the version that you saw as current, "
+            "because another restore can use the same freeze."
         )
     # Read the version before the lock: it never changes, and a wrong request locks nobody out.
     source = _readable(work, wanted.version_id)
@@ -130,7 +131,7 @@ def _own_freeze(work: Work, freeze_id: str) -> LockIdentity:
     lock = held.read(work.store, work.name)
     if lock is None:
         raise NotFrozen(
-            f"The state '{work.name}' is not frozen. Freeze it first, or restore it without a freeze."
+            f"The state '{work.name}' is not frozen. Freeze the state first, or restore it without 'frozen'."
         )
     is_own = (
         isinstance(lock, HeldFreeze)
@@ -150,20 +151,21 @@ def _readable(work: Work, version_id: str) -> Source:
         raise no_such_version(work.name, version_id)
     if isinstance(stored, Larger):
         raise TooLarge(
-            f"The version {version_id} has {stored.size} bytes; this deployment writes states of at most "
-            f"{limit}."
+            f"The version {version_id} has {stored.size} bytes, and this deployment writes only states of "
+            f"at most {limit} bytes."
         )
     try:
         source = Source.parse(stored.body)
     except InvalidState as error:
         raise UnreadableVersion(
-            f"The version {version_id} is not a state document, so it is not restored. {error.message}"
+            f"The version {version_id} is not a state document, so Holdfast does not restore it. "
+            f"{error.message}"
         ) from None
     if source.is_encrypted:
         raise EncryptedState(
-            "The client encrypted this state. Only the client can raise the serial inside it, so Holdfast "
-            "cannot restore it. Fetch the version with 'holdfast state get --version', and push it with "
-            "'tofu state push -force'."
+            "The client encrypted this state, so only the client can raise the serial inside it, and "
+            "Holdfast cannot restore it. Fetch the version with 'holdfast state get --version', and push "
+            "that file with 'tofu state push -force'."
         )
     return source
 
@@ -173,12 +175,12 @@ def _write_again(work: Work, wanted: Wanted, source: Source, acquired: LockIdent
 
     def require_own(lock: HeldLock | None) -> None:
         if lock is None or lock.identity != acquired or lock.is_ended_freeze:
-            gone = "an operator broke it, or another attempt of the same request ended and released it"
+            gone = "an operator broke the lock, or another attempt of the same request released it"
             if wanted.freeze_id is not None:
-                gone = "the freeze has ended, or was lifted"
+                gone = "the freeze has ended, or an operator unfroze the state"
             raise RestoreOutcomeUnknown(
-                f"The lock of this restore of '{name}' is gone: {gone}. Check the history and the holder of "
-                "the lock before you run the command again."
+                f"The restore of '{name}' lost its lock before it ended: {gone}. Check the history and who "
+                "holds the lock before you run the command again."
             )
 
     for _ in range(_ATTEMPTS):
@@ -186,7 +188,8 @@ def _write_again(work: Work, wanted: Wanted, source: Source, acquired: LockIdent
         require_own(lock)
         if current is None:
             raise StateDeleted(
-                f"The state '{name}' is deleted. Bring it back with 'holdfast state undelete', then restore."
+                f"The state '{name}' is deleted. Bring the state back with 'holdfast state undelete', then "
+                "restore the version."
             )
         if _is_restored(current, lock, wanted):
             return Restored(
@@ -218,8 +221,8 @@ def _write_again(work: Work, wanted: Wanted, source: Source, acquired: LockIdent
                 changed=True,
             )
     raise RacedWriter(
-        f"Another client kept writing the state '{name}' while it was being restored. Look at its history, "
-        "then run the command again."
+        f"Another client kept writing the state '{name}' during the restore. Look at the history of the "
+        "state, then run the command again."
     )
 
 
@@ -244,14 +247,15 @@ def _following(
     # version below it.
     if wanted.base is not None and wanted.base != current.version.version_id:
         raise BaseChanged(
-            f"The state has changed since you looked: its version {current.version.version_id} is current, "
+            f"The state has changed since you read it: the current version is {current.version.version_id}, "
             f"not {wanted.base[:60]}. Nothing was restored; look at the history, then run the command again."
         )
     acknowledged = guards.last_acknowledged_revision(current, lock)
     if acknowledged is not None and not source.revision.same_lineage(acknowledged):
         raise LineageChanged(
-            f"The version has the lineage {source.revision.lineage!r}, and the current state has "
-            f"{acknowledged.lineage!r}: they are different states. {how_to_replace(name, wanted.version_id)}"
+            f"The version has the lineage {source.revision.lineage!r}, and the current state has the "
+            f"lineage {acknowledged.lineage!r}, so the two are different states. "
+            f"{how_to_replace(name, wanted.version_id)}"
         )
     # Unacknowledged serials count, too: a client may have seen them.
     serials = [revision.serial for revision in (current.revision, acknowledged) if revision]

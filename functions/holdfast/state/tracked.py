@@ -80,7 +80,7 @@ def reading(failure: str) -> Iterator[None]:
     except InvalidState as error:
         reason = error.message
     except RecursionError:
-        reason = "Its values are nested too deeply."
+        reason = "The values in the state document are nested too deeply."
     else:
         return
     raise UnreadableVersion(f"{failure} {reason}")
@@ -191,8 +191,8 @@ def _check_objects(count: int) -> None:
 
 def _too_large(count: int, things: str, most: int) -> TooLarge:
     return TooLarge(
-        f"The state has at least {count:,} {things}, and this request reads at most {most:,}. Save the state "
-        "with 'holdfast state get', and look at the file."
+        f"The state has at least {count:,} {things}, and this request reads only states with at most "
+        f"{most:,} {things}. Save the state with 'holdfast state get', and look at that file."
     )
 
 
@@ -201,7 +201,7 @@ def _members(body: bytes) -> Mapping[str, Member]:
     try:
         return json_object.members(body)
     except ValueError as error:
-        raise InvalidState(f"It {error}.") from None
+        raise InvalidState(f"The state document {error}.") from None
 
 
 def _require_known_format(members: Mapping[str, Member]) -> None:
@@ -214,7 +214,7 @@ def _resources(body: bytes, members: Mapping[str, Member]) -> Iterator[bytes]:
     try:
         yield from json_object.elements(members["resources"].written(body))
     except ValueError as error:
-        raise InvalidState(f"Its member 'resources' {error}.") from None
+        raise InvalidState(f"The member 'resources' of the state document {error}.") from None
 
 
 def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
@@ -231,7 +231,9 @@ def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
         is_common = written in common  # once per resource, because it compares all bytes
         for address, tracked in _tracked(_parsed(written)):
             if address in seen:
-                raise InvalidState(f"It has {str(address)[:_LONGEST_QUOTED]} more than once.")
+                raise InvalidState(
+                    f"The state document has the address {str(address)[:_LONGEST_QUOTED]} more than once."
+                )
             seen.add(address)
             _check_objects(len(seen))
             if tracked.identity:
@@ -275,7 +277,9 @@ def _key(index: object) -> tuple[int, int, str]:
             return 2, 0, index
         case Number() if (position := index.as_index()) is not None:
             return 1, position, ""
-    raise InvalidState("It has an instance whose 'index_key' is neither a string nor a whole number.")
+    raise InvalidState(
+        "The state document has an instance with an 'index_key' that is neither a string nor a whole number."
+    )
 
 
 def _output(output: object) -> Output:
@@ -292,14 +296,14 @@ def _object(value: object, where: str) -> Mapping[str, Any]:
     if value is None and where == "outputs":
         return {}
     if not isinstance(value, dict):
-        raise InvalidState(f"An entry in its '{where}' is not an object.")
+        raise InvalidState(f"An entry in '{where}' of the state document is not an object.")
     return value
 
 
 def _member(members: Mapping[str, Any], name: str, kind: type[_T]) -> _T:
     value = _optional(members, name, kind)
     if value is None:
-        raise InvalidState(f"A resource has no '{name}'.")
+        raise InvalidState(f"A resource in the state document has no '{name}'.")
     return value
 
 
@@ -307,5 +311,5 @@ def _optional(members: Mapping[str, Any], name: str, kind: type[_T]) -> _T | Non
     """Return a member, or None if it is missing or null; raise `InvalidState` for another type."""
     value = members.get(name)
     if value is not None and not isinstance(value, kind):
-        raise InvalidState(f"The '{name}' of a resource has the wrong type.")
+        raise InvalidState(f"The '{name}' of a resource in the state document has the wrong type.")
     return value

@@ -85,8 +85,8 @@ def undelete(work: Work, marker: str) -> Undeleted:
         if undeleted is None:
             raise
         raise LockLeft(
-            f"The state '{work.name}' is restored as version {undeleted.version_id}, but the lock {info.id} "
-            "of this undelete may still be held. If it is, run 'holdfast lock break'."
+            f"The state '{work.name}' is back, as version {undeleted.version_id}, but the lock {info.id} of "
+            "this undelete may still be held. If that lock is held, remove it with 'holdfast lock break'."
         ) from error
     return undeleted
 
@@ -126,15 +126,16 @@ def _newest(work: Work, marker: str) -> HistoryEntry:
         )
     if current.id != marker:
         raise BaseChanged(
-            f"The state '{name}' was deleted again: its newest delete marker is {current.id}, not "
-            f"{marker[:60]}. Nothing was restored; look at its history, then run the command again."
+            f"The state '{name}' was deleted again after you read it: the newest delete marker is "
+            f"{current.id}, not {marker[:60]}. Nothing was restored; look at the history of the state, then "
+            "run the command again."
         )
     return newest
 
 
 def _is_current(name: StateName, version_id: str) -> BaseChanged:
     return BaseChanged(
-        f"The state '{name}' is not deleted: its version {version_id} is current, and was not changed. To "
+        f"The state '{name}' is not deleted: its version {version_id} is current. Nothing was changed. To "
         "go back to an earlier version, use 'holdfast state restore'."
     )
 
@@ -145,8 +146,8 @@ def _write_again(work: Work, marker: str, acquired: LockIdentity) -> Undeleted:
     def require_own(lock: HeldLock | None) -> None:
         if identity(lock) != acquired:
             raise UndeleteOutcomeUnknown(
-                f"The lock of this undelete of '{work.name}' is gone: an operator broke it, or another "
-                "attempt of the same request ended and released it. Check whether the state exists before "
+                f"The undelete of '{work.name}' lost its lock before it ended: an operator broke the lock, "
+                "or another attempt of the same request released it. Check whether the state exists before "
                 "you run the command again."
             )
 
@@ -184,9 +185,9 @@ def _readable(work: Work, marker: str) -> tuple[HistoryEntry, NewVersion]:
         return newest, NewVersion(document.parse(old.body), old.body)
     except InvalidState as error:
         raise UnreadableVersion(
-            f"The newest version of the state '{name}', {newest.id}, is not a state document, so it "
-            f"is not restored. {error.message} Fetch an earlier one with 'holdfast state get --version' and "
-            "push it with 'terraform state push'."
+            f"The newest version of the state '{name}', {newest.id}, is not a state document, so Holdfast "
+            f"does not restore it. {error.message} Fetch an earlier version with 'holdfast state get "
+            "--version', and push that file with 'terraform state push'."
         ) from None
 
 
@@ -199,8 +200,8 @@ def _of_first_try(work: Work, sha256: str) -> ObjectVersion:
     current = read_current(work)
     if current is None:
         raise RacedWriter(
-            f"Another client created and deleted the state '{work.name}' while it was being restored. Look "
-            "at its versions, then run the command again."
+            f"Another client created and deleted the state '{work.name}' during the undelete. Look at the "
+            "history of the state, then run the command again."
         )
     if current.sha256 != sha256:
         raise _is_current(work.name, current.version.version_id)

@@ -119,7 +119,7 @@ def write(
             return Written(revision, superseded, version.version_id, info, new_version=True, upload=key)
     raise RacedWriter(
         "Another client kept writing this state while this write was in progress. Run the command again. If "
-        "you work without locking, make sure that no other client works on this state."
+        "you work without locks, make sure that no other client works on this state."
     )
 
 

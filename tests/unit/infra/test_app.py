@@ -133,7 +133,7 @@ def test_a_package_without_the_extra_ends_it_with_one_line(teams_file: Path) -> 
 
     assert (ended.returncode, ended.stderr) == (
         1,
-        "holdfast: the CDK app is not installed, only the command is; type: "
+        "holdfast: only the `holdfast` command is installed, not the CDK app; type: "
         f"pip install 'holdfast-state[deploy]=={__version__}'\n",
     )
     assert not (teams_file.parent / "cdk.out").exists()
@@ -148,7 +148,7 @@ def test_a_package_without_the_functions_ends_it_with_one_line(teams_file: Path)
 
     assert (ended.returncode, ended.stderr) == (
         1,
-        "holdfast: this installation of Holdfast has only the command; install it again: "
+        "holdfast: only the `holdfast` command is installed, not the CDK app; install it again: "
         f"pip install --force-reinstall 'holdfast-state[deploy]=={__version__}'\n",
     )
     assert list(teams_file.parent.rglob("*.template.json")) == []
@@ -190,7 +190,7 @@ def test_without_a_compiler_nothing_is_synthesized_unless_it_is_said_which_costs
 
     stopped = app(teams_file.parent, teams_file)
     assert stopped.returncode == 1
-    assert "nothing compiles the functions to bytecode" in stopped.stderr
+    assert "the functions cannot be compiled to bytecode" in stopped.stderr
     assert stopped.stderr.count("\n") == 1
 
     ended = app(teams_file.parent, teams_file, without_bytecode="true")
@@ -207,8 +207,8 @@ def test_an_import_is_told_what_it_leaves_out(teams_file: Path) -> None:
         if "cdk import" in line
     ]
     assert line == (
-        "holdfast: -c import=true is only for `cdk import`: until you deploy without it, the audit trail "
-        "lacks changes of tokens and trust records"
+        "holdfast: -c import=true is only for `cdk import`: the audit trail has no changes of tokens "
+        "and trust records until you deploy without -c import=true"
     )
     template = json.loads((teams_file.parent / "cdk.out" / "Holdfast-payments.template.json").read_text())
     assert "NotificationConfiguration" not in template["Resources"]["StateBucket"]["Properties"]

@@ -563,7 +563,7 @@ def test_a_python_that_is_not_lambdas_compiles_nothing(
     functions: Path, tmp_path: Path, install: Callable[..., None], program: str
 ) -> None:
     install(program)
-    with pytest.raises(BundleError, match=", or deploy without bytecode: -c without_bytecode=true"):
+    with pytest.raises(BundleError, match="; or deploy without bytecode, with -c without_bytecode=true"):
         bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
     assert lambda_python() is None
 
@@ -574,7 +574,7 @@ def test_a_python_that_is_not_lambdas_compiles_nothing(
         ("exit 1", "does not start: run `npm ci`"),
         (
             "echo cpython-313 final",
-            "does not have Lambda's version of Python, but 'cpython-313 final': run `npm ci`",
+            "has the Python version 'cpython-313 final', which is not Lambda's version: run `npm ci`",
         ),
         ("echo cpython-314 final; read line", "ended while it compiled the functions"),
         ("""echo cpython-314 final; read line; echo '{"error": "no space left"}'""", ": no space left"),
@@ -718,5 +718,5 @@ def test_code_that_is_no_python_is_not_bundled(functions: Path, tmp_path: Path) 
     (functions / "greeter" / "handler.py").write_text("from holdfast import locks\n")
     with pytest.raises(BundleError) as error:
         bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
-    assert str(error.value).startswith(f"{broken} is not Python that could be deployed: ")
+    assert str(error.value).startswith(f"{broken} is not valid Python: ")
     assert "line 1" in str(error.value)

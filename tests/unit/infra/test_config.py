@@ -49,7 +49,10 @@ def wrong(folder: Path, text: str) -> str:
 
 
 def test_numbers_and_tables_beyond_measure_end_in_one_line_too(tmp_path: Path) -> None:
-    beyond = "has a number too long or tables too deep to be read; write shorter ones"
+    beyond = (
+        "has a number that is too long, or tables that are nested too deeply; write shorter numbers and "
+        "fewer levels"
+    )
     assert wrong(tmp_path, f"[teams.a]\nretention.days = {'9' * 5000}") == beyond
     assert wrong(tmp_path, f"[teams.a]\nretention = {'[' * 5000}") == beyond
     line = wrong(tmp_path, f"[teams.a]\nmemory.backend = 0x{'f' * 6000}")
@@ -67,8 +70,9 @@ def test_an_account_is_in_one_partition(tmp_path: Path) -> None:
     teams = {"a": "eu-central-1", "b": "us-east-1", "c": "cn-north-1"}
     text = "".join(f'[teams.{name}]\n{account}\nregion = "{region}"\n' for name, region in teams.items())
     assert wrong(tmp_path, text) == (
-        "Teams a and c use account 123456789012 in regions eu-central-1 and cn-north-1, which are in "
-        "different AWS partitions. Set each team's own account."
+        "The teams a and c have the same account, 123456789012, and the regions eu-central-1 and cn-north-1, "
+        "which are in different AWS partitions. An account belongs to one partition: correct the account of "
+        "one team."
     )
     assert load_teams(write(tmp_path, text.replace("cn-north-1", "eu-west-1")))
 
@@ -83,10 +87,20 @@ def test_an_account_is_in_one_partition(tmp_path: Path) -> None:
             "aws-cn:iam::123456789012",
             None,
         ),
-        ("eu-west-1", KEY, "aws:iam::123456789012", "write the ARN of a key there"),
-        ("eu-central-1", KEY.replace("aws:", "aws-cn:"), "aws:iam::123456789012", "the ARN of a key there"),
-        ("eu-central-1", KEY, "aws:iam::999999999999", "write a role of the account 123456789012"),
-        ("eu-central-1", KEY, "aws-cn:iam::123456789012", "write a role of the account 123456789012"),
+        ("eu-west-1", KEY, "aws:iam::123456789012", "write the ARN of a key in eu-west-1"),
+        (
+            "eu-central-1",
+            KEY.replace("aws:", "aws-cn:"),
+            "aws:iam::123456789012",
+            "the ARN of a key in eu-central-1",
+        ),
+        ("eu-central-1", KEY, "aws:iam::999999999999", "write a role or a user of the account 123456789012"),
+        (
+            "eu-central-1",
+            KEY,
+            "aws-cn:iam::123456789012",
+            "write a role or a user of the account 123456789012",
+        ),
     ],
 )
 def test_a_key_is_of_the_region_and_its_administrators_are_of_the_account(
@@ -174,7 +188,7 @@ A_KEY = f'"kms", "s3" or the ARN of a KMS key, as in "{KEY}"'
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ('region = "eu-central-1"', "replica needs account and region; write both"),
+        ('region = "eu-central-1"', "the setting replica needs the settings account and region; write both"),
         (
             'account = "123456789012"\nregion = "eu-west-1"',
             'replica.region = "eu-west-1" is the team\'s own region, so the replica would be lost together '
@@ -182,8 +196,8 @@ A_KEY = f'"kms", "s3" or the ARN of a KMS key, as in "{KEY}"'
         ),
         (
             'account = "123456789012"\nregion = "cn-north-1"',
-            'replica.region = "eu-west-1" is in the partition aws, and S3 does not copy from cn-north-1 to '
-            "another partition; write a region of aws-cn",
+            'replica.region = "eu-west-1" is in the AWS partition aws, and S3 does not copy from cn-north-1 '
+            "to another partition; write a region of the partition aws-cn",
         ),
     ],
 )
@@ -195,8 +209,8 @@ def test_a_replica_is_in_another_region_of_the_same_partition(
 
 
 NAME = "the name must be 1 to 25 lower-case letters, digits and '-', with a letter first"
-LATER = f"a release after Holdfast {__version__} may know it"
-TABLES = f"write everything in tables [teams.<name>]; {LATER}"
+LATER = f"a later release than Holdfast {__version__} may have it"
+TABLES = f"outside a table [teams.<name>]; write the settings in such tables; {LATER}"
 NO_TEAM = "names no team; write a table [teams.<name>] for each"
 
 
@@ -206,8 +220,8 @@ NO_TEAM = "names no team; write a table [teams.<name>] for each"
         ("", NO_TEAM),
         ("[teams]", NO_TEAM),
         ("teams = 1", NO_TEAM),
-        ("[team.a]", f"unknown entry 'team'; {TABLES}"),
-        ("[teams.a]\n[defaults]", f"unknown entry 'defaults'; {TABLES}"),
+        ("[team.a]", f"unknown entry 'team' {TABLES}"),
+        ("[teams.a]\n[defaults]", f"unknown entry 'defaults' {TABLES}"),
         ("[teams]\na = 1", "team 'a': must be a table [teams.a]"),
         ("[teams.Payments]", f"team 'Payments': {NAME}"),
         ("[teams.1a]", f"team '1a': {NAME}"),
@@ -218,8 +232,8 @@ NO_TEAM = "names no team; write a table [teams.<name>] for each"
         (f"[teams.{'a' * 26}]", f"team '{'a' * 26}': {NAME}"),
         (
             "[teams.a]\n[teams.b]\n[teams.a]",
-            "is not TOML: Cannot declare ('teams', 'a') twice (at line 3, column 9); "
-            "write text in quotes, and each setting once",
+            "is not valid TOML: Cannot declare ('teams', 'a') twice (at line 3, column 9); "
+            "write text in quotes, and write each setting only once",
         ),
         (
             "[teams.a]\nregion = 1\n[teams.b]\nrequire_lock = 2",
@@ -227,8 +241,8 @@ NO_TEAM = "names no team; write a table [teams.<name>] for each"
         ),
         (
             '[teams.a]\nretention = { mode = "governance", days = 30 }\nhistory = { days = 29 }',
-            "team 'a': history.days = 29 is below retention.days = 30, and S3 does not remove retained "
-            "versions; write history.days = 30 or more",
+            "team 'a': history.days = 29 is below retention.days = 30, but S3 cannot remove a version "
+            "before its retention ends; write history.days = 30 or more",
         ),
         (
             "[teams.a]\nmemory.cloud = 527",
@@ -255,21 +269,21 @@ ELSEWHERE = CERTIFICATE.replace("eu-central-1", "us-east-1")
     [
         (
             f'[teams.a]\n{PLACE}domain = {{ name = "a.example.com", certificate = "{ELSEWHERE}" }}',
-            "team 'a': domain.certificate is in the region us-east-1, but the team is in eu-central-1; "
-            "write the ARN of one in the region eu-central-1",
+            "team 'a': domain.certificate has an ARN of the region us-east-1, but the team is in the region "
+            "eu-central-1; write an ARN of the region eu-central-1",
         ),
         (
             f'[teams.a]\n{PLACE}alarms.topic = "arn:aws:sns:eu-central-1:123456789012:ops"',
-            "team 'a': alarms.topic is in the account 123456789012, but the team is in 012345678901; "
-            "write the ARN of one in the account 012345678901",
+            "team 'a': alarms.topic has an ARN of the account 123456789012, but the team is in the account "
+            "012345678901; write an ARN of the account 012345678901",
         ),
         (
             "".join(
                 f'[teams.{team}]\ndomain = {{ name = "s.example.com", certificate = "{CERTIFICATE}" }}\n'
                 for team in "ab"
             ),
-            "the teams 'a' and 'b' have the domain s.example.com, which leads to one API; write another "
-            "domain.name for one of them",
+            "the teams 'a' and 'b' have the same domain.name, s.example.com, and a domain leads to only one "
+            "API; write another domain.name for one of the teams",
         ),
     ],
 )
@@ -328,7 +342,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
 
 def unknown(setting: str, instead: str) -> str:
     """The message about an unknown setting."""
-    return f"unknown setting '{setting}'; {instead}; {LATER}"
+    return f"there is no setting '{setting}'; {instead}; {LATER}"
 
 
 @pytest.mark.parametrize(
@@ -374,7 +388,7 @@ def unknown(setting: str, instead: str) -> str:
         ),
         (
             'previous_keys = ["kms"]',
-            'previous_keys has "kms", which is already the key; write other keys, or remove previous_keys',
+            'previous_keys has "kms", which is the value of key, too; remove it from previous_keys',
         ),
         *(
             (
@@ -386,7 +400,7 @@ def unknown(setting: str, instead: str) -> str:
         ),
         (
             f'key = "{KEY}"\nkey_administrators = ["arn:aws:iam::123456789012:role/security"]',
-            "key_administrators is for the stack's own key, which the team does not have; remove "
+            "key_administrators needs the stack's own KMS key, which the team does not use; remove "
             'key_administrators, or write key = "kms"',
         ),
         not_allowed("access_logs.bucket", '"Acme-Logs"', '"acme-logs"'),
@@ -400,11 +414,15 @@ def unknown(setting: str, instead: str) -> str:
         not_allowed(
             "access_logs.prefix",
             f'"{"p" * 513}"',
-            "at most 512 letters, digits and signs of ASCII",
+            "at most 512 ASCII letters, digits, spaces and punctuation marks",
             f'"{"p" * 79}…',
         ),
-        not_allowed("access_logs.prefix", '"a\\nb"', "at most 512 letters, digits and signs of ASCII"),
-        not_allowed("access_logs.prefix", '["a"]', "at most 512 letters, digits and signs of ASCII"),
+        not_allowed(
+            "access_logs.prefix", '"a\\nb"', "at most 512 ASCII letters, digits, spaces and punctuation marks"
+        ),
+        not_allowed(
+            "access_logs.prefix", '["a"]', "at most 512 ASCII letters, digits, spaces and punctuation marks"
+        ),
         not_allowed(
             "access_logs",
             '"acme-s3-logs"',
@@ -432,10 +450,13 @@ def unknown(setting: str, instead: str) -> str:
         not_allowed("tags.a", '"a|b"', TAG_VALUE),
         not_allowed("tags.a", f'"{"a" * 257}"', TAG_VALUE, f'"{"a" * 79}…'),
         *(
-            (f'tags."{name}" = "a"', f'tags."{name}" has a name that is not allowed; write {TAG_NAME}')
+            (f'tags."{name}" = "a"', f'the name in tags."{name}" is not allowed; a name has {TAG_NAME}')
             for name in ("aws:x", "AWS:x", "holdfast:team", "a|b", "")
         ),
-        ('tags = { a = "1", A = "2" }', 'tags has "a" and "A", which are the same; write one of them'),
+        (
+            'tags = { a = "1", A = "2" }',
+            'tags has "a" and "A", which differ only in upper and lower case; write only one of them',
+        ),
         (
             "".join(f"tags.t{number} = 'a'\n" for number in range(49)),
             "tags has 49 entries; write at most 48",
@@ -478,23 +499,23 @@ def unknown(setting: str, instead: str) -> str:
         ("memory.backnd = 512", unknown("memory.backnd", "write memory.backend")),
         (
             "keep_versions = 100",
-            unknown("keep_versions", "it is inside history: write history.keep_versions"),
+            unknown("keep_versions", "the setting belongs to history: write history.keep_versions"),
         ),
         (
             "days = 100",
             unknown(
                 "days",
-                "it is inside retention and history and audit_archive: "
+                "the setting belongs to retention and history and audit_archive: "
                 "write retention.days or history.days or audit_archive.days",
             ),
         ),
         (
             "throttling.seconds = 100",
-            unknown("throttling.seconds", "there are throttling.rate, throttling.burst"),
+            unknown("throttling.seconds", "the settings are throttling.rate, throttling.burst"),
         ),
         (
             "zone = 1",
-            unknown("zone", f"there are {', '.join(settings_of(Team))}"),
+            unknown("zone", f"the settings are {', '.join(settings_of(Team))}"),
         ),
     ],
 )
@@ -544,7 +565,7 @@ def test_the_target_is_aws_unless_the_context_says_otherwise() -> None:
         ({"target": "local"}, "-c target=local needs -c local_endpoint=<address>, "),
         ({"target": "local", "local_endpoint": "127.0.0.1:1"}, "-c target=local needs -c local_endpoint="),
         ({"target": "local", "local_endpoint": "http://a/"}, "-c target=local needs -c local_endpoint="),
-        ({"local_endpoint": "http://a"}, "-c local_endpoint is for -c target=local; "),
+        ({"local_endpoint": "http://a"}, "-c local_endpoint is only for -c target=local; "),
     ],
 )
 def test_a_wrong_context_is_named_in_one_line(context: dict[str, str], message: str) -> None:

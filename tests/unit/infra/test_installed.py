@@ -99,12 +99,12 @@ AGAIN: Final = f"install it again: pip install --force-reinstall 'holdfast-state
 
 def change(site_packages: Path) -> str:
     (site_packages / HANDLER).write_text("raise SystemExit")
-    return f"{site_packages / HANDLER} is not as in Holdfast {__version__}; {AGAIN}"
+    return f"{site_packages / HANDLER} differs from the file of Holdfast {__version__}; {AGAIN}"
 
 
 def remove(site_packages: Path) -> str:
     (site_packages / HANDLER).unlink()
-    return f"{site_packages / HANDLER} is not as in Holdfast {__version__}; {AGAIN}"
+    return f"{site_packages / HANDLER} differs from the file of Holdfast {__version__}; {AGAIN}"
 
 
 def add(site_packages: Path) -> str:
@@ -117,19 +117,19 @@ def forget_the_record(site_packages: Path) -> str:
     [record] = site_packages.glob("holdfast_state-*/RECORD")
     record.unlink()
     first = min(path for path in (site_packages / HANDLER.parents[2]).rglob("*") if path.is_file())
-    return f"{first} is not as in Holdfast {__version__}; {AGAIN}"
+    return f"{first} differs from the file of Holdfast {__version__}; {AGAIN}"
 
 
 def upgrade_the_code_alone(site_packages: Path) -> str:
     module = site_packages / "holdfast" / "__init__.py"
     module.write_text(module.read_text().replace(__version__, "99.0.0"))
     again = AGAIN.replace(__version__, "99.0.0")
-    return f"the package is Holdfast {__version__} and its code 99.0.0; {again}"
+    return f"the installed package is Holdfast {__version__}, and its code is Holdfast 99.0.0; {again}"
 
 
 def lose_the_folder(site_packages: Path) -> str:
     shutil.rmtree(site_packages / HANDLER.parents[2])
-    return f"this installation of Holdfast has only the command; {AGAIN}"
+    return f"only the `holdfast` command is installed, not the CDK app; {AGAIN}"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_without_npm_or_network_one_line_names_the_deployment_without_bytecode(
         bundle("health", "aws", build=tmp_path / ".holdfast")
 
     assert str(error.value) == (
-        "nothing compiles the functions to bytecode: no python3.14 on the PATH runs, and "
-        f"{why}, or deploy without bytecode: -c without_bytecode=true"
+        "the functions cannot be compiled to bytecode: there is no working python3.14 on the PATH, and "
+        f"{why}; or deploy without bytecode, with -c without_bytecode=true"
     )
     assert list((tmp_path / ".holdfast").rglob("*.json")) == []

@@ -37,11 +37,14 @@ def read(folder: Path, networks: str) -> tuple[str, ...]:
         ('["acme"]', 'networks[0] = "acme" is not allowed; write a network in quotes'),
         (
             '["203.0.113.5"]',
-            "networks: '203.0.113.5' is not the address of a whole network; write 203.0.113.5/32",
+            "networks: '203.0.113.5' is not in the standard form of a network; write 203.0.113.5/32",
         ),
-        ('["1.2.3.4/40"]', "networks: '1.2.3.4/40' is not a network; write one as in 203.0.113.0/24"),
-        ('["203.0.113.5/24"]', "networks: '203.0.113.5/24' is not the address of a whole network; write"),
-        ('["10.0.0.0/8", "10.1.0.0/16"]', "networks: 10.0.0.0/8 includes 10.1.0.0/16; remove 10.1.0.0/16"),
+        ('["1.2.3.4/40"]', "networks: '1.2.3.4/40' is not a network; write a network such as 203.0.113.0/24"),
+        ('["203.0.113.5/24"]', "networks: '203.0.113.5/24' is not in the standard form of a network; write"),
+        (
+            '["10.0.0.0/8", "10.1.0.0/16"]',
+            "networks: the network 10.0.0.0/8 includes the network 10.1.0.0/16; remove 10.1.0.0/16",
+        ),
         (
             '["2001:db8::/32", "2001:db9::/32"]',
             "team 'a': networks: 2001:db8::/32, 2001:db9::/32 would refuse every caller, because requests "
@@ -50,7 +53,7 @@ def read(folder: Path, networks: str) -> tuple[str, ...]:
         ('["10.0.0.0/8", "10.0.0.0/8"]', 'networks has "10.0.0.0/8" twice; write it once'),
         (
             json.dumps([*LONGEST, "2001:db8::/32", "192.168.0.0/16", "192.0.2.0/24"]),
-            f"and a function has room for {LONGEST_NETWORKS};",
+            f"the environment variables of a Lambda function have room for {LONGEST_NETWORKS};",
         ),
     ],
 )
@@ -146,16 +149,19 @@ def deploy(folder: Path, *teams: Team, address: str | None = None) -> str:
         ("203.0.113.5", None),
         (ELSEWHERE, None),
         (None, "write -c address=<your public address>, which `curl https://checkip.amazonaws.com` prints"),
-        ("198.51.100.7", "does not include 198.51.100.7 and would lock you out; write 198.51.100.7/32 too"),
+        (
+            "198.51.100.7",
+            "does not include 198.51.100.7 and would lock you out; add 198.51.100.7/32 to the list",
+        ),
         (
             "2001:db8::5",
-            "-c address=2001:db8::5 is not an IPv4 address, such as 203.0.113.5, and all requests come",
+            "-c address=2001:db8::5 is not an IPv4 address, and all requests come",
         ),
         (
             "here",
-            "-c address=here is not an IPv4 address, such as 203.0.113.5, and all requests come from IPv4",
+            "-c address=here is not an IPv4 address, and all requests come from IPv4",
         ),
-        ("", "addresses; write one, or -c address=elsewhere if you need no access yourself"),
+        ("", "such as 203.0.113.5, or write -c address=elsewhere if you yourself need no access"),
         ("true", "-c address=true is not an IPv4 address"),
     ],
 )

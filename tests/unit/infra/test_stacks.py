@@ -143,26 +143,26 @@ HISTORY = History(days=400, keep_versions=10)
     [
         (
             Team(name="ops", native_clients=True),
-            "team 'ops': each unlock of a native client leaves an old version and a delete marker of its "
-            "lock, and they stay for ever; write history = { days = 365, keep_versions = 100 } "
-            "to have S3 remove them [",
+            "team 'ops': each unlock of a native client leaves an old version and a delete "
+            "marker of its lock, which S3 keeps for ever; write history = { days = 365, keep_versions = 100 }"
+            ", and S3 removes them [",
         ),
         (
             Team(name="ops", retention=BUCKET_DEFAULT),
             "team 'ops': under the bucket's default retention, each unlock leaves a delete marker of the "
-            "lock, and they stay for ever; write history = { days = 400, keep_versions = 100 } "
-            "to have S3 remove them [",
+            "lock, which S3 keeps for ever; write history = { days = 400, keep_versions = 100 }, "
+            "and S3 removes them [",
         ),
         (
             Team(name="ops", native_clients=True, retention=BUCKET_DEFAULT),
-            "team 'ops': each unlock of a native client leaves an old version and a delete marker of its "
-            "lock, and under the bucket's default retention, each unlock leaves a delete marker of the "
-            "lock, and they stay for ever; write history = ",
+            "team 'ops': each unlock of a native client leaves an old version and a delete "
+            "marker of its lock, and under the bucket's default retention, each unlock leaves a delete "
+            "marker of the lock, which S3 keeps for ever; write history = ",
         ),
         (
             Team(name="ops", region="eu-south-1", throttling=Throttling(rate=3000)),
-            "team 'ops': throttling = { rate = 3000, burst = 200 } is above the default quota of eu-south-1 "
-            "for all APIs of an account, which is 2500 requests a second and 1250 at once",
+            "team 'ops': throttling = { rate = 3000, burst = 200 } is above the default quota in eu-south-1, "
+            "which is 2500 requests a second and 1250 at once for all APIs of an account together",
         ),
     ],
 )

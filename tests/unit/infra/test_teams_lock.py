@@ -19,7 +19,7 @@ ANYWHERE = Team(name="anywhere")
 ARN, OTHER_ARN = (
     f"arn:aws:kms:eu-central-1:123456789012:key/{digit * 8}-0000-4000-8000-000000000000" for digit in "ab"
 )
-EMPTY_STORE = "which would start an empty store beside the old one"
+EMPTY_STORE = "which would get a new stack without the states"
 
 
 def lock_in(folder: Path) -> TeamsLock:
@@ -50,8 +50,8 @@ def stopped(folder: Path, *teams: Team) -> str:
 def or_let_it_go(folder: Path) -> str:
     """The end of a line about a team that is gone."""
     return (
-        "write [teams.payments] again; when its stack is torn down (docs/operate/removing.md), or if it "
-        f"never had one, remove [teams.payments] from {folder / 'teams.lock'}"
+        "write [teams.payments] again; if its stack was removed (docs/operate/removing.md) or never deployed,"
+        f" remove [teams.payments] from {folder / 'teams.lock'}"
     )
 
 
@@ -63,9 +63,9 @@ def test_the_file_says_what_it_is_and_has_the_teams_by_name(tmp_path: Path) -> N
     )
     assert go(tmp_path, *teams)
     assert (tmp_path / "teams.lock").read_text() == (
-        "# Where each team's stack is. Written by `cdk`; commit it together with the teams file.\n"
-        "# It stops a renamed or moved team, which would start with an empty store and leave its states "
-        "behind.\n"
+        "# The place of each team's stack. `cdk` writes this file; commit it together with the teams file.\n"
+        "# With it, `cdk` refuses to deploy a renamed or moved team, which would get a new stack without "
+        "its states.\n"
         "# docs/operate/settings.md names the only cases in which to remove an entry.\n"
         "\n"
         "[teams.b]\n"
@@ -138,7 +138,7 @@ def test_each_name_that_a_team_can_have_got_is_named(tmp_path: Path) -> None:
 def test_a_removed_team_is_stopped_until_its_entry_is_removed_too(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS, ELSEWHERE)
     assert stopped(tmp_path, ELSEWHERE) == (
-        f"team 'payments' is recorded and is not in the teams file any more; {or_let_it_go(tmp_path)}"
+        f"team 'payments' is recorded and is no longer in the teams file; {or_let_it_go(tmp_path)}"
     )
     path = tmp_path / "teams.lock"
     path.write_text(path.read_text().partition("[teams.payments]")[0])
@@ -149,7 +149,7 @@ def test_a_removed_team_is_stopped_until_its_entry_is_removed_too(tmp_path: Path
 
 def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS)
-    assert "is not in the teams file any more" in stopped(tmp_path, ELSEWHERE)
+    assert "is no longer in the teams file" in stopped(tmp_path, ELSEWHERE)
 
 
 @pytest.mark.parametrize(
@@ -157,31 +157,33 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
     [
         (
             replace(PAYMENTS, account="999999999999"),
-            "team 'payments' is recorded in account 123456789012 and would now go to 999999999999, "
-            f'{EMPTY_STORE}; write account = "123456789012" in [teams.payments] and use credentials for it',
+            "team 'payments' is recorded in the account 123456789012 and would now go to 999999999999, "
+            f'{EMPTY_STORE}; write account = "123456789012" in [teams.payments], and use '
+            "credentials for the account 123456789012",
         ),
         (
             replace(PAYMENTS, region="eu-west-1"),
-            "team 'payments' is recorded in region eu-central-1 and would now go to eu-west-1, "
-            f'{EMPTY_STORE}; write region = "eu-central-1" in [teams.payments] and use credentials for it',
+            "team 'payments' is recorded in the region eu-central-1 and would now go to eu-west-1, "
+            f'{EMPTY_STORE}; write region = "eu-central-1" in [teams.payments], and use '
+            "credentials for the region eu-central-1",
         ),
         (
             replace(PAYMENTS, key="s3"),
             "team 'payments' is recorded with the key \"kms\", and its functions could not read the objects "
-            'that this key encrypts; write previous_keys = ["kms"]; if no version needs it, not even an old '
-            "one",
+            'that this key encrypts; write previous_keys = ["kms"]; if no version of any object needs '
+            "that key",
         ),
         (
             replace(PAYMENTS, key=ARN, previous_keys=("kms",)),
             f'team \'payments\' is recorded with key = "kms", and its functions may not use "{ARN}" yet; '
-            f'first deploy key = "kms" with previous_keys = ["{ARN}"]; if it has no stack there',
+            f'first deploy key = "kms" with previous_keys = ["{ARN}"]; if the team has no stack',
         ),
     ],
 )
 def test_a_team_that_would_lose_its_states_is_stopped(tmp_path: Path, now: Team, message: str) -> None:
     go(tmp_path, PAYMENTS)
     otherwise = f"remove [teams.payments] from {tmp_path / 'teams.lock'}"
-    unless = "" if now.key != "kms" else "; if it has no stack there"
+    unless = "" if now.key != "kms" else "; if the team has no stack there"
     assert stopped(tmp_path, now) == f"{message}{unless}, {otherwise}"
 
 
@@ -269,23 +271,23 @@ def test_a_teams_file_is_never_written_over(tmp_path: Path) -> None:
     path = tmp_path / "teams.lock"
     with pytest.raises(ConfigError) as error:
         TeamsLock(path)
-    assert str(error.value) == f"{path}: lock files are named like that; write -c teams=<name>.toml"
+    assert str(error.value) == f"{path}: the ending .lock is for the lock file; write -c teams=<name>.toml"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"<<<<<<< ours\n", "is not TOML: "),
+        (b"<<<<<<< ours\n", "is not valid TOML: "),
         (b"\xff", "is not UTF-8 text"),
-        (b"[team.a]", "unknown entry 'team'; "),
+        (b"[team.a]", "unknown entry 'team' outside a table"),
         (b"teams = 1", "names no team; "),
-        (b"[teams.a]", f"is not as Holdfast {__version__} writes it"),
+        (b"[teams.a]", f"is not in the form that Holdfast {__version__} writes"),
         (b'[teams.a]\naccount = "1"', "team 'a': account = \"1\" is not allowed; "),
         (
             b'[teams.a]\naccount = "123456789012"\nrequire_lock = false',
-            f"is not as Holdfast {__version__} writes it",
+            f"is not in the form that Holdfast {__version__} writes",
         ),
-        (b"[teams.a]\nlater = 1", "team 'a': unknown setting 'later'; "),
+        (b"[teams.a]\nlater = 1", "team 'a': there is no setting 'later'; "),
         pytest.param(None, "cannot be read: Is a directory", id="a folder"),
     ],
 )
@@ -296,6 +298,6 @@ def test_a_damaged_file_stops_in_one_line(tmp_path: Path, content: bytes | None,
         lock_in(tmp_path)
     assert str(error.value).startswith(f"{path}: {message}")
     assert str(error.value).endswith(
-        "; restore it as it was committed, or use the release of Holdfast that wrote it"
+        "; restore the file from version control, or use the release of Holdfast that wrote it"
     )
     assert "\n" not in str(error.value)

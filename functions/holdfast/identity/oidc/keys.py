@@ -101,13 +101,13 @@ def _published_keys(issuer: str, fetch: Callable[[str], bytes]) -> Sequence[Jwk]
     address = f"{issuer.removesuffix('/')}/.well-known/openid-configuration"
     configuration = _document(address, fetch)
     if configuration.get("issuer") != issuer:
-        raise IssuerUnreachable(f"{address} belongs to another issuer")
+        raise IssuerUnreachable(f"the document at {address} names another issuer")
     jwks_uri = configuration.get("jwks_uri")
     if not isinstance(jwks_uri, str) or not _may_be_fetched(jwks_uri, issuer):
-        raise IssuerUnreachable(f"{address} has no https:// address as 'jwks_uri'")
+        raise IssuerUnreachable(f"the document at {address} has no https:// address in its member 'jwks_uri'")
     keys = _document(jwks_uri, fetch).get("keys")
     if not isinstance(keys, list):
-        raise IssuerUnreachable(f"{jwks_uri} has no keys")
+        raise IssuerUnreachable(f"the document at {jwks_uri} has no keys")
     return tuple(key for key in keys if _is_well_formed(key))
 
 

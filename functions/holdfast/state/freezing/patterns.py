@@ -94,7 +94,9 @@ def freeze_pattern(
     """
     _require(pattern, caller)
     if "**" in pattern:
-        raise InvalidRequest("The 'pattern' has '**'. For everything below a name, write 'name/*'.")
+        raise InvalidRequest(
+            "The 'pattern' has '**', which is not allowed. To match everything below a name, write 'name/*'."
+        )
     states.check(freeze, now=now)
     begun_for, place = _begin(pattern, cursor)
     wanted = PatternFreeze(pattern, freeze, caller.principal, None, caller.owner)
@@ -236,7 +238,7 @@ def _entry(entries: Sequence[PatternFreeze], freeze_id: str) -> PatternFreeze | 
 
 def _lifted(pattern: str) -> RacedWriter:
     return RacedWriter(
-        f"The freeze of {pattern} was lifted while this request was in progress. Run the command again."
+        f"Another operator unfroze {pattern} while this request was in progress. Run the command again."
     )
 
 
@@ -270,7 +272,9 @@ def _recorded(store: Store, wanted: PatternFreeze, begun_for: str | None) -> Pat
         if there:
             return there
         if len(entries) >= MAX_PATTERNS:
-            raise InvalidRequest(f"At most {MAX_PATTERNS} patterns can be frozen; unfreeze one first.")
+            raise InvalidRequest(
+                f"At most {MAX_PATTERNS} patterns can be frozen at the same time; unfreeze a pattern first."
+            )
         if record.replace(store, stored, [*entries, wanted]):
             return wanted
     raise _raced()
@@ -294,9 +298,12 @@ def _require(pattern: str, caller: Caller) -> None:
     try:
         check_pattern(pattern)
     except ValueError as broken:
-        raise InvalidRequest(str(broken).replace("the scope pattern", "The 'pattern'", 1)) from None
+        rule = str(broken).replace("the scope pattern", "The 'pattern'", 1)
+        raise InvalidRequest(f"{rule}.") from None
     if "*" not in pattern:
-        raise InvalidRequest("The 'pattern' has no '*'. Freeze the state with this name instead.")
+        raise InvalidRequest(
+            "The 'pattern' has no '*', so it matches only one state. Freeze that state by its name."
+        )
     if pattern.startswith(f"{RESERVED}/"):
         raise InvalidRequest(
             "'holdfast doctor' creates and removes the states under these names. They cannot be frozen."

@@ -67,7 +67,7 @@ class PatternFreeze:
         ends = f" It ends at {timestamp.write(freeze.until)}." if freeze.until else ""
         return Frozen(
             holder,
-            f"No state that matches {self.pattern} may be created: it is frozen by {by}: "
+            f"The pattern {self.pattern} is frozen by {by}, so no state that matches it may be created: "
             f"{freeze.reason}.{ends} 'holdfast state unfreeze' with this pattern lifts the freeze.",
         )
 
@@ -113,8 +113,9 @@ def entries(stored: Object | None) -> Sequence[PatternFreeze]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UnreadableRecord(
             f"The object {FROZEN_PATTERNS} in the bucket is not a record of frozen patterns that this "
-            "version understands, so no state can be created. Upgrade Holdfast. Or delete the object, which "
-            "lifts the freezes of all patterns. S3 keeps its earlier versions."
+            "version of Holdfast understands, so no state can be created. Upgrade Holdfast, or delete the "
+            "object. The delete lifts the freezes of all patterns; S3 keeps the earlier versions of the "
+            "object."
         ) from error
 
 

@@ -63,13 +63,13 @@ def unfreeze(work: Work, freeze_id: str) -> HeldFreeze | None:
         return None
     if not isinstance(lock, HeldFreeze):
         raise NotFrozen(
-            f"The state is not frozen. Its lock is held by {lock.described}, lock ID {lock.info.id}. That "
-            "lock was not removed."
+            f"The state is not frozen. A lock of the state is held by {lock.described}, lock ID "
+            f"{lock.info.id}. That lock was not removed."
         )
     if lock.freeze.id != freeze_id:
         raise LockNotMatched(
-            f"The state has a different freeze, which this request does not name: {lock.freeze.reason}. That "
-            "freeze was not lifted."
+            "The freeze that this request names is gone. The state now has another freeze, with the "
+            f"reason: {lock.freeze.reason}. That freeze was not lifted."
         )
     try:
         held.lift(work.store, work.name, lock)
