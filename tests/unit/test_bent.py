@@ -103,5 +103,5 @@ def test_a_request_names_one_lock_or_none(
     if rule is None:
         bent.check_lock_id(query, raw, accepted=accepted)
         return
-    with pytest.raises(BentRequest if "does not accept" in rule else InvalidRequest, match=rule):
+    with pytest.raises(BentRequest if "which only" in rule else InvalidRequest, match=rule):
         bent.check_lock_id(query, raw, accepted=accepted)
