@@ -259,7 +259,7 @@ def test_a_refusal_names_the_owner_and_the_time_also_of_a_record_that_lacks_them
     [entry] = entries(bucket)
     refused = entry.refusal()
     by = "bea@example.com (token:operator)"
-    assert f"is frozen by {by}: an incident." in refused.message
+    assert f"is frozen by {by}, so no state that matches it may be created: an incident." in refused.message
     assert entry.since
     assert (refused.holder["Who"], refused.holder["Created"]) == (
         "token:operator",
@@ -271,7 +271,7 @@ def test_a_refusal_names_the_owner_and_the_time_also_of_a_record_that_lacks_them
     stored = json.dumps({"schema": 1, "freezes": [ENTRY]}).encode()
     bucket.s3.put_object(Bucket=bucket.name, Key=FROZEN_PATTERNS, Body=stored)
     [entry] = entries(bucket)
-    assert (entry.owner, "frozen by b: r" in entry.refusal().message) == ("", True)
+    assert (entry.owner, "frozen by b, so" in entry.refusal().message) == ("", True)
     assert not entry.refusal().holder["Created"].startswith("0001")
 
 
