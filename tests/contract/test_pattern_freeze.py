@@ -403,7 +403,7 @@ def test_a_slow_request_is_continued_and_lists_every_lock_before_a_state(
         unfrozen(bucket)
         if freeze_id:
             frozen(bucket, freeze_id=freeze_id)
-        with pytest.raises(RacedWriter, match="lifted"):
+        with pytest.raises(RacedWriter, match="unfroze"):
             step(bucket, ends)
 
 
