@@ -124,8 +124,8 @@ class TeamStack(Stack):
                 CfnOutput(self, name, value=value, description=description)
         if functions.archive:
             bucket = functions.archive.bucket_name
-            what = "The S3 bucket that archives the audit trail"
-            CfnOutput(self, "AuditArchiveName", value=bucket, description=what)
+            holds = "The S3 bucket that archives the audit trail"
+            CfnOutput(self, "AuditArchiveName", value=bucket, description=holds)
         if team.networks:
             CfnOutput(self, names.NETWORKS, value=",".join(team.networks), description="Accepted sources")
 
