@@ -106,10 +106,7 @@ test("A refusal says what somebody else did, and that nothing happened", () => {
   equal(refusal("base_changed"), "Meanwhile token:b wrote serial 8 (apply). Nothing. Above is what would happen now.");
   equal(refusal("base_changed", { version: null }).startsWith("Meanwhile another user deleted the state."), true);
   equal(refusal("lock_not_matched").includes('locked by "bea@laptop" for apply.'), true);
-  equal(
-    refusal("lock_not_matched", { lock: null }),
-    "The lock has changed. Nobody holds the lock any more. Nothing.",
-  );
+  equal(refusal("lock_not_matched", { lock: null }), "The lock has changed. Nobody holds the lock any more. Nothing.");
   equal(refusal("locked").endsWith("Nothing. Wait, or break the lock if nobody uses it."), true);
   equal(refusal("frozen", { lock: null }), "As the API says. Nothing.");
   equal(refusal("unlock_undecided"), "As the API says.");
