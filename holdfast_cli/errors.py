@@ -1,7 +1,5 @@
 """The errors of the command, each with the line that it prints."""
 
-from collections.abc import Sequence
-
 
 class CommandError(Exception):
     """The command failed; the message is one line with advice."""
@@ -24,11 +22,19 @@ class UsageError(CommandError):
 
 
 class NotSetUpError(UsageError):
-    """Nothing is set up yet; `steps` are lines that say what to type, in order."""
+    """Nothing is set up yet; `steps` are lines that say what to type, in order.
 
-    def __init__(self, line: str, steps: Sequence[str]) -> None:
+    `local` is what to type instead on a machine with the local AWS.
+    """
+
+    def __init__(self, line: str, local: str) -> None:
         super().__init__(line)
-        self.steps = steps
+        self.steps = (
+            "1. holdfast configure          asks for the API's address, from `cdk deploy`",
+            '2. eval "$(holdfast login)"    signs you in with AWS credentials',
+            "3. holdfast doctor             checks both",
+            f"or, on this machine after `make up`:  {local}",
+        )
 
 
 class NotStartedError(CommandError):

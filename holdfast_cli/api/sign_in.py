@@ -13,13 +13,8 @@ from holdfast_cli.errors import NotSetUpError, UsageError
 
 _TOKEN: Final = "TF_TOKEN_"  # noqa: S105 the beginning of variables' names
 _STATES: Final = "/states/"
-_FIRST_STEPS: Final = (
-    "1. holdfast configure          asks for the API's address, from `cdk deploy`",
-    '2. eval "$(holdfast login)"    signs you in with AWS credentials',
-    "3. holdfast doctor             checks both",
-    "or, on this machine after `make up`:  . .local/terraform.env",
-)
-"""The steps of a person who has no address of an API."""
+_LOCAL_STEP: Final = ". .local/terraform.env"
+"""Exports what a person needs to use the API of the local AWS."""
 
 
 def sign_in(args: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
@@ -92,9 +87,9 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
             "HOLDFAST_TEAM is not enough. To find the stack of a team, a command needs AWS credentials, "
             "which this command does not use. `holdfast login` finds the stack, and exports the API's "
             "address. Type these commands in this order:",
-            _FIRST_STEPS,
+            _LOCAL_STEP,
         )
-    raise NotSetUpError("The API's address is not known. Type these commands in this order:", _FIRST_STEPS)
+    raise NotSetUpError("The API's address is not known. Type these commands in this order:", _LOCAL_STEP)
 
 
 def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:

@@ -1,5 +1,6 @@
 """The deployed stack of a team, found through CloudFormation."""
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from holdfast import team as names
 from holdfast_cli.bucket.aws_errors import NOT_OF_AWS, as_command_errors, code_of
 from holdfast_cli.clock import Clock
 from holdfast_cli.config.profiles import Settings
-from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.errors import CommandError, NotSetUpError, UsageError
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -59,9 +60,20 @@ def sign_in(settings: Settings) -> Session:
         return Session(settings.region, settings.aws_profile)
 
 
+def refuse_without_configuration(settings: Settings, session: Session) -> None:
+    """Raise `NotSetUpError` if neither an API, a team, a region nor anything of AWS is configured."""
+    named = settings.address, settings.team, settings.aws_profile, session.region_name
+    if not any((*named, session.available_profiles, os.environ.get("AWS_ACCESS_KEY_ID"))):
+        raise NotSetUpError(
+            "Neither the API's address nor an AWS region is known. Type these commands in this order:",
+            "set -a; . .local/aws.env; set +a",
+        )
+
+
 def open_team(settings: Settings) -> tuple[Session, Stack]:
     """Return an AWS session, and the stack of the team that the settings name."""
     session = sign_in(settings)
+    refuse_without_configuration(settings, session)
     return session, find(session, settings.team)
 
 

@@ -97,8 +97,8 @@ def ids(session: "Session", stack: "Stack") -> list[str]:
     """Return the IDs of all tokens, also of those that expired or were revoked, in one request for many."""
     from holdfast_cli.terminal.output import Progress
 
-    with as_lines(stack, outcome_unknown=_READ):
-        keys = _keys(open_bucket(session, stack), Progress())
+    with as_lines(stack, outcome_unknown=_READ), Progress() as progress:
+        keys = _keys(open_bucket(session, stack), progress)
     return [key.removeprefix(_PREFIX).removesuffix(".json") for key in keys]
 
 

@@ -90,6 +90,8 @@ def _look(args: argparse.Namespace) -> Generator[Finding]:
             "account", lambda: account.check(lambda: stack.sign_in(chosen), here, chosen.team)
         )
     else:
+        if args.address is None and not team.is_named_for_terraform():
+            stack.refuse_without_configuration(chosen, stack.sign_in(chosen))
         yield from checks.attempt("setup", lambda: team.setup(of_team))
         yield from checks.attempt(
             "stack", lambda: team.check(stack.sign_in(chosen), chosen.team, args.address)

@@ -1,6 +1,7 @@
 """`holdfast state freeze` and `unfreeze`, for one state or for all states that match a pattern."""
 
 import argparse
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -139,7 +140,7 @@ def _freeze_pattern(
             for name in page.names:
                 outcomes.setdefault(name, _Outcome(name, "locked", f"{name} is not frozen."))
             for name in page.frozen:
-                outcomes[name] = _frozen(name, page.freeze)
+                outcomes[name] = _frozen(name, page.freeze, page.freeze.pattern)
             progress.show(f"{len(outcomes)} states of {states}")
     return page.freeze
 
@@ -188,9 +189,11 @@ def _freeze_one(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | No
         return _Outcome(name, "locked" if error.code == "locked" else "failed", f"{name}: {error}")
 
 
-def _frozen(name: str, freeze: "v1.PlacedFreeze") -> _Outcome:
+def _frozen(name: str, freeze: "v1.PlacedFreeze", pattern: str | None = None) -> _Outcome:
+    """Return the outcome for a state that is frozen now, alone or with the states of a pattern."""
     until = moment(freeze, "until")
-    ends = f"until {until}" if until else f"until you run `holdfast state unfreeze {name}`"
+    lifted = shlex.quote(pattern or name)
+    ends = f"until {until}" if until else f"until you run `holdfast state unfreeze {lifted}`"
     return _Outcome(name, "frozen", f"{name} is frozen {ends}.", freeze)
 
 
@@ -324,7 +327,7 @@ def _lift(api: "Api", pattern: "v1.PatternFreeze", outcomes: dict[str, _Outcome]
 def _covered(state: "v1.CoveredState") -> _Outcome:
     name, by = state.name, state.freeze
     if state.frozen:
-        said = f"{_frozen(name, by).said} The frozen pattern {by.pattern} covers it."
+        said = f"{_frozen(name, by, by.pattern).said} The frozen pattern {by.pattern} covers it."
         return _Outcome(name, "frozen", said, by)
     said = (
         f"{name} is locked now, so the freeze of the pattern {by.pattern} does not stop the lock's holder. "

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -86,9 +87,12 @@ def _list(args: argparse.Namespace) -> None:
         )
         return
     now = api.now()
+    if output.is_brief(long=args.long):
+        locks = _below_patterns(locks)
     colours = ["cyan" if isinstance(one, v1.PatternFreeze) else colour(one) for one in locks]
     if output.is_brief(long=args.long):
-        rows = [_brief_row(lock, now) for lock in locks]
+        patterns = {one.id: one.pattern for one in locks if isinstance(one, v1.PatternFreeze)}
+        rows = [_brief_row(lock, now, patterns) for lock in locks]
         output.write(output.table(("STATE", "HELD", "BY", "FOR"), rows, colours))
         return
     for_people = output.is_brief(long=False)
@@ -112,7 +116,30 @@ def _row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime, *, for_people:
     return [lock.name, since, holder(lock), client_says(lock), what, lock_id(lock, for_people=for_people)]
 
 
-def _brief_row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime) -> list[str]:
+def _below_patterns(
+    locks: "list[v1.ListedLock | v1.PatternFreeze]",
+) -> "list[v1.ListedLock | v1.PatternFreeze]":
+    """Return the locks in their order, but the states that a frozen pattern froze directly below it."""
+    from holdfast.api import v1
+
+    below: dict[str, list[v1.ListedLock | v1.PatternFreeze]] = {
+        one.id: [one] for one in locks if isinstance(one, v1.PatternFreeze)
+    }
+    groups = []
+    for lock in locks:
+        if isinstance(lock, v1.PatternFreeze):
+            groups.append(below[lock.id])
+        elif lock.freeze and lock.freeze.id in below:
+            below[lock.freeze.id].append(lock)
+        else:
+            groups.append([lock])
+    return [lock for group in groups for lock in group]
+
+
+def _brief_row(
+    lock: "v1.ListedLock | v1.PatternFreeze", now: datetime, patterns: Mapping[str, str]
+) -> list[str]:
+    """Return a lock's cells; `patterns` has the frozen patterns of the list by the IDs of their freezes."""
     from holdfast.api import v1
 
     held = output.span(lock.since, now) if lock.since else word(lock, "since")
@@ -120,6 +147,8 @@ def _brief_row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime) -> list[
         return [lock.pattern, held, short_person(lock.by, lock.owner, ""), freeze_brief(lock, now)]
     if lock.freeze:
         by = short_person(lock.freeze.by or lock.principal, lock.owner, "")
+        if not lock.freeze.ended and (pattern := patterns.get(lock.freeze.id)):
+            return [lock.name, held, by, f"frozen with {pattern}"]
         return [lock.name, held, by, lock_brief(lock, now)]
     by = short_person(lock.principal, lock.owner, lock.who)
     return [lock.name, held, by, operation(lock.operation)]

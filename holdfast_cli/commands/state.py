@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _LIMIT: Final = 20
 """The number of versions that `history` shows by default: one page of the API."""
 
-_FIRST: Final = ("state", "serial", "written", "written by", "by", "operation", "status")
+_FIRST: Final = ("state", "serial", "written", "written by", "operation", "status")
 """The fields of a state that a terminal shows above the lock; the others are below."""
 _IDS: Final = ("version", "lineage")
 """The fields that a terminal shows last; without a version, `version` stays above them."""
@@ -296,11 +296,10 @@ def _in_order(state: "v1.StateDescription", now: datetime, *, brief: bool) -> li
 
     fields = dict(_fields(state, now))
     if state.version:
-        fields |= {"operation": operation(state.operation)}
+        fields |= {"operation": operation(state.operation), "written by": fields.pop("by", None)}
     if state.version and brief:
         by = person(state.principal, state.owner, state.who) if writer(state) else ""
         fields |= {"written by": by}
-        fields.pop("by", "")
         if state.status == v1.ACKNOWLEDGED:
             fields.pop("status", "")
     if state.resources:

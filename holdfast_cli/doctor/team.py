@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 _COMPLETE: Final = frozenset({"CREATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMPLETE"})
 
 
+def is_named_for_terraform() -> bool:
+    """Return whether Terraform's variables name an API, or several."""
+    try:
+        sign_in.address_in(os.environ)
+    except NotSetUpError:
+        return False
+    except UsageError:
+        return True
+    return True
+
+
 def setup(args: argparse.Namespace) -> Iterator[Finding]:
     """Yield which API the commands use that need no AWS credentials, or that they cannot know one.
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Final, Self, TextIO
 
 from holdfast import timestamp
@@ -29,11 +29,15 @@ _FIXED: Final = 2
 """How many columns of `flowing` are as wide as their widest cells."""
 _TALLEST: Final = 3
 """How many lines a cell of a table has at most; a taller one is below its row."""
-_WORD = re.compile(r"\(?(?:\bin )?\b\d+ [a-z]+(?: ago)?[),.:;]*(?!\S)|(?:[^\s`]|`[^`]*`|`)+")
+_WORD = re.compile(
+    r"\(?(?:\bin (?:\d+ (?:d|h|min) (?=\d))?)?\b\d+ [a-z]+(?: ago)?[),.:;]*(?!\S)|(?:[^\s`]|`[^`]*`|`)+"
+)
 """A part of a text in which no line breaks: a number with its word, an age, and a command in backquotes, to
 be copied as a whole."""
 _AGES: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 """Seconds of the units in which an age is shown."""
+_WEEK: Final = 7 * 86400
+"""Seconds from which the time until an end is shown in days alone."""
 _BAR: Final = 20
 """The length of the bar that shows how much is done."""
 _MINUTES_FROM: Final = 120
@@ -212,7 +216,23 @@ def ago(time_: datetime, now: datetime) -> str:
     >>> ago(midnight, midnight.replace(hour=3, minute=59)), ago(midnight.replace(minute=2), midnight)
     ('3 h ago', 'in 2 min')
     """
-    return f"in {span(time_, now)}" if time_ > now else f"{span(time_, now)} ago"
+    return f"in {_left(time_, now)}" if time_ > now else f"{span(time_, now)} ago"
+
+
+def _left(time_: datetime, now: datetime) -> str:
+    """Return the time until a later moment: below a week in two units, because an end is planned for.
+
+    >>> midnight = timestamp.parse("2027-02-19T00:00Z")
+    >>> _left(midnight.replace(day=20, hour=23, minute=59), midnight)
+    '1 d 23 h'
+    """
+    seconds = int((time_ - now).total_seconds())
+    for (length, unit), (smaller, name) in pairwise(_AGES):
+        if length <= seconds < _WEEK and (rest := seconds % length // smaller):
+            return f"{seconds // length} {unit} {rest} {name}"
+        if length <= seconds:
+            break
+    return span(time_, now)
 
 
 def span(time_: datetime, now: datetime) -> str:
@@ -295,6 +315,7 @@ def table(
     shown = _without_tall_cells(_without_wide_words(beside_names, room), room)
     widths = _widths(shown, room)
     beside = len(widths)
+    shown, widths = _with_cells_that_fit(beside_names, shown, widths, room)
     is_below = [
         [
             place >= beside or cell != kept
@@ -356,23 +377,55 @@ def _without_tall_cells(lines: Sequence[Sequence[str]], room: int) -> Sequence[S
     ]
 
 
-def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table for a terminal in which a row takes one line, and each cell that does not fit one more.
+def _with_cells_that_fit(
+    lines: Sequence[Sequence[str]], kept: Sequence[Sequence[str]], widths: Sequence[int], room: int
+) -> tuple[Sequence[Sequence[str]], list[int]]:
+    """Return the kept lines and the widths after the cells that were left out, but fit, are put back.
 
-    The lines of the cells that do not fit are below their row. The first two columns are as wide as their
+    Cells that are left out make other columns narrower than expected. The room that this leaves goes to the
+    first columns that can take a cell back.
+    """
+    columns: list[Sequence[str]] = []
+    wider = list(widths)
+    for number, cells in enumerate(zip(*kept, strict=True)):
+        whole = [line[number] for line in lines]
+        if number and number < len(wider):
+            out = [_unbroken(cell) for cell, left in zip(whole, cells, strict=True) if cell != left]
+            most = wider[number] + room - _total(wider)
+            width = wider[number] = max([wider[number], *(word for word in out if word <= most)])
+            fitting = [_unbroken(cell) <= width and len(_broken(cell, width)) <= _TALLEST for cell in whole]
+            columns.append(
+                [cell if fits else left for cell, left, fits in zip(whole, cells, fitting, strict=True)]
+            )
+        else:
+            columns.append(cells)
+    return list(zip(*columns, strict=True)), wider
+
+
+def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for a terminal in which a row takes one line; cells that do not fit are below their row.
+
+    Cells below a row share a line if they fit together. The first two columns are as wide as their
     widest cells.
     """
     from rich.cells import cell_len
 
     texts = [[plain(cell) or "-" for cell in row] for row in (headings, *rows)]
-    widths = _flowing_widths([[cell_len(cell) for cell in row] for row in texts], _columns(sys.stdout))
+    room = _columns(sys.stdout)
+    widths = _flowing_widths([[cell_len(cell) for cell in row] for row in texts], room)
     indent = " " * (widths[0] + len(_GAP))
     laid = []
     for line in texts:
         fits = [cell_len(cell) <= width for cell, width in zip(line, widths, strict=True)]
         beside = [cell if fitting else "" for cell, fitting in zip(line, fits, strict=True)]
         laid.append(_side_by_side(beside, widths))
-        laid += [wrapped(cell, head=indent) for cell, fitting in zip(line, fits, strict=True) if not fitting]
+        below: list[str] = []
+        for cell in (cell for cell, fitting in zip(line, fits, strict=True) if not fitting):
+            if below and len(indent) + cell_len(longer := f"{below[-1]}{_GAP}{cell}") <= room:
+                below[-1] = longer
+            else:
+                below.append(cell)
+        laid += [wrapped(cell, head=indent) for cell in below]
     return "\n".join(laid)
 
 
@@ -398,6 +451,9 @@ def _flowing_widths(lines: Sequence[Sequence[int]], room: int) -> list[int]:
             return widths
         _, place, width = min(steps)
         widths[-place] = width
+    for number, column in enumerate(columns[_FIXED:], _FIXED):  # a later step may have won more than needed
+        most = widths[number] + room - _total(widths)
+        widths[number] = max(widths[number], *(each for each in column if each <= most))
     return widths
 
 

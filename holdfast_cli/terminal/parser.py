@@ -23,6 +23,8 @@ _BEGINNING: Final = 12
 
 _SIMILAR: Final = 0.62
 """The least similarity of a word that is suggested, as `difflib` measures it: reason and json have 0.6."""
+_VERY_SIMILAR: Final = 0.75
+"""The similarity of a word to a command of a group, of which there are many."""
 
 HIDDEN: Final = "hidden"
 """The group of a command that no list of commands shows, because only programs call it."""
@@ -244,9 +246,16 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{shown} is not one of {', '.join(action.choices)}.{hint}")
         self._refuse_renamed(value)
         hint = self._in_groups(value) or _hint(value, [*action.choices, *self._option_string_actions])
+        hint = hint or self._in_groups(_similar(value, self._names_in_groups(), _VERY_SIMILAR))
         known = (name for name, command in self.commands().items() if command.group != HIDDEN)
         hint = hint or f" The commands are {', '.join(known)}."
         self.error(f"there is no {_shown(value, 'command {}') or 'such command'}.{hint}")
+
+    def _names_in_groups(self) -> Iterator[str]:
+        for command in self.commands().values():
+            command.load()
+            if command.group != HIDDEN:
+                yield from command.commands()
 
     def _in_groups(self, word: str) -> str:
         """Return "Did you mean …?" with the commands of this name in the groups below; empty without one."""
@@ -305,12 +314,20 @@ def _shown(word: str, sentence: str) -> str:
 
 def _hint(word: str, known: Iterable[str]) -> str:
     """Return "Did you mean …?" with the only known word that begins with `word`, else with a similar word."""
+    meant = _similar(word, known, _SIMILAR)
+    return f" Did you mean {meant}?" if meant else ""
+
+
+def _similar(word: str, known: Iterable[str], least: float) -> str:
+    """Return the only known word that begins with `word`, else a similar word; empty without one.
+
+    `least` is the smallest ratio of the letters that both words have.
+    """
     import difflib
 
     known = list(known)
     begun = [one for one in known if one.startswith(word)]
     # The dashes of options are no similarity.
     named = {one.lstrip("-"): one for one in known}
-    near = difflib.get_close_matches(word.lstrip("-"), named, 1, _SIMILAR)
-    meant = begun[0] if len(begun) == 1 else named[near[0]] if near else ""
-    return f" Did you mean {meant}?" if meant else ""
+    near = difflib.get_close_matches(word.lstrip("-"), named, 1, least)
+    return begun[0] if len(begun) == 1 else named[near[0]] if near else ""

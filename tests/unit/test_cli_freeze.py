@@ -191,7 +191,7 @@ def test_a_pattern_is_frozen_page_by_page_and_a_name_that_a_later_page_freezes_i
 
     text = output(stub, *FREEZE, "network/*", *REASON)
 
-    assert text.count("is frozen until") == 2
+    assert text.count("is frozen until you run `holdfast state unfreeze 'network/*'`.") == 2
     first, second = (json.loads(asked.body) for asked in stub.asked if asked.method == "PUT")
     assert second == {**first, "cursor": "more"}
 
@@ -435,7 +435,7 @@ def test_a_state_that_another_frozen_pattern_covers_is_told_with_that_pattern(st
         "network/e is locked now, so the freeze of the pattern network/e* does not stop the lock's holder. "
         "When the lock is released, freeze network/e* again."
     )
-    assert second.startswith("network/eu is frozen until")
+    assert second.startswith("network/eu is frozen until you run `holdfast state unfreeze 'network/e*'`.")
     assert second.endswith("The frozen pattern network/e* covers it.")
 
 

@@ -115,6 +115,32 @@ network/*  2 min   bea@example.com  frozen: incident 4711
     ]
 
 
+def test_a_terminal_lists_the_states_of_a_frozen_pattern_below_it_and_its_reason_once(stub: ApiStub) -> None:
+    of_pattern = freeze(reason="incident 4711", id=32 * "a", by="token:ada") | {"owner": "bea@example.com"}
+    alone = freeze(reason="key ceremony", id=32 * "b", by="token:x")
+    stub.reply(
+        page(
+            "locks",
+            {"name": "network/eu", **of_pattern, "since": ago(minutes=2)},
+            {"name": "network/dns", **alone, "since": ago(minutes=3)},
+            {"name": "network/us", **of_pattern, "since": ago(minutes=1)},
+        ),
+        frozen_patterns("network/*"),
+        HEALTH,
+    )
+
+    assert (
+        terminal.run([HOLDFAST, "lock", "list"], environment(stub, TERM="dumb"), columns=80)
+        == """\
+STATE        HELD   BY               FOR
+network/dns  3 min  token x          frozen: key ceremony
+network/*    2 min  bea@example.com  frozen: incident 4711
+network/eu   2 min  bea@example.com  frozen with network/*
+network/us   1 min  bea@example.com  frozen with network/*
+"""
+    )
+
+
 def test_only_old_locks_are_shown_if_that_is_asked(stub: ApiStub) -> None:
     old, young = lock(since=ago(minutes=61)), lock(since=ago(minutes=59))
     stub.reply(page("locks", {"name": "old", **old}, {"name": "young", **young}), frozen_patterns("x/*"))

@@ -158,6 +158,24 @@ def test_a_first_run_without_any_address_says_what_to_type_in_order(typed: list[
     assert max(map(len, steps)) < 80
 
 
+@pytest.mark.parametrize("typed", [["doctor"], ["login"], ["console"], ["token", "list"]])
+def test_a_first_run_of_a_command_that_asks_aws_has_the_same_steps(tmp_path: Path, typed: list[str]) -> None:
+    nothing = dict.fromkeys(("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID"))
+    nothing |= dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), f"{tmp_path / 'none'}")
+    nothing |= {"AWS_EC2_METADATA_DISABLED": "true"}
+
+    done = run(None, *typed, **nothing)
+
+    head, *steps = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert head.startswith("holdfast: Neither the API's address nor an AWS region is known. Type these ")
+    assert steps[:-1] == run(None, "whoami").stderr.splitlines()[1:-1]
+    assert steps[-1].endswith("  set -a; . .local/aws.env; set +a")
+
+    with_region = run(None, *typed, **{**nothing, "AWS_REGION": "eu-central-1"})
+    assert "Type these commands" not in with_region.stderr
+
+
 def test_a_team_without_an_address_has_the_same_steps() -> None:
     without, with_team = (run(None, "whoami", HOLDFAST_TEAM=team).stderr for team in (None, "payments"))
 

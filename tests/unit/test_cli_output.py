@@ -378,6 +378,54 @@ def test_long_words_that_leave_too_little_room_are_below_their_row_and_others_ar
     ]
 
 
+def test_a_cell_that_was_taken_out_is_put_back_if_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    rows = (
+        (20 * "1", "network pipeline", ("maintainer:payments/*",), "in 3 h", "drift"),
+        (20 * "2", "the operators team", ("writer:*",), "in 2 d", "nightly audit"),
+        (20 * "3", "bea@example.com", ("maintainer:payments/*",), "in 3 h", ""),
+        (20 * "4", "the operators team", ("reader:payments/*",), "in 2 d", "plan of pull requests"),
+        (20 * "5", "audit@example.com", ("writer:network/*", "reader:data/*"), "in 2 d", "deployments"),
+    )
+
+    heading, *lines = table(("ID", "OWNER", "GRANTS", "EXPIRES", "DESCRIPTION"), rows).splitlines()
+
+    assert not [line for line in lines if line.startswith("  GRANTS")]
+    assert any(line.startswith(f"{20 * '3'}  bea@example.com     maintainer:payments/*  ") for line in lines)
+    assert max(map(len, [heading, *lines])) <= 80
+
+
+def test_the_room_that_another_column_leaves_goes_to_a_narrowed_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    carl, ledger = "carl@example.com", "payments/ledger/prod"
+    rows = [
+        ("5 min", "locked", carl, "payments/prod", "apply"),
+        *(("5 min", "locked", carl, ledger, "serial 14") for _ in range(3)),
+        ("5 min", "locked", carl, "payments/prod", ""),
+        ("5 min", "locked", carl, ledger, "apply"),
+    ]
+
+    _, *lines = output.flowing(OF_EVENTS, rows).splitlines()
+
+    assert lines[1:3] == [f"5 min  locked  {carl}  {'':<13}  serial 14", f"       {ledger}"]
+
+
+def test_cells_below_a_row_share_a_line_if_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    long = ("3 h", "locked", 28 * "w", "a/b", "the runner is dead now")
+    rows = [*(("5 min", "locked", "ada@example.com", "payments/prod", 8 * "d") for _ in range(9)), long]
+
+    *_, row, below = output.flowing(OF_EVENTS, rows).splitlines()
+
+    assert row.split() == ["3", "h", "locked", "a/b"]
+    assert below == f"       {28 * 'w'}  the runner is dead now"
+
+
 def test_a_cell_that_would_take_many_lines_is_below_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr(sys, "stdout", Terminal())
@@ -427,6 +475,26 @@ def test_an_age_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
         assert shown.splitlines() == ["by 2027-02-19T15:44:05Z", age]
         alone = output.ago(time_, now)
         assert wrapped(f"{22 * 'x'} and {alone}, so", stream=Terminal()).splitlines()[1:] == [f"{alone}, so"]
+
+
+@pytest.mark.parametrize(
+    ("left", "shown"),
+    [
+        (timedelta(hours=47, minutes=59), "in 1 d 23 h"),
+        (timedelta(days=3) - timedelta(seconds=1), "in 2 d 23 h"),
+        (timedelta(hours=3), "in 3 h"),
+        (timedelta(days=2, minutes=50), "in 2 d"),
+        (timedelta(minutes=12, seconds=5), "in 12 min 5 s"),
+        (timedelta(days=7, hours=5), "in 7 d"),
+        (timedelta(seconds=5), "in 5 s"),
+    ],
+)
+def test_the_time_until_an_end_below_a_week_has_two_units(left: timedelta, shown: str) -> None:
+    now = datetime(2027, 2, 19, 15, 44, 5, tzinfo=UTC)
+
+    assert output.ago(now + left, now) == shown
+    assert output._WORD.fullmatch(shown)  # noqa: SLF001 no line breaks in it
+    assert " " not in output.ago(now - left, now).removesuffix(" ago").partition(" ")[2]
 
 
 def test_a_terminal_that_reports_no_columns_has_80(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,8 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
         ("tokn list", "", "there is no command 'tokn'. Did you mean token?"),
         ("token creat", " token", "there is no command 'creat'. Did you mean create?"),
         ("state undel network/prod", " state", "there is no command 'undel'. Did you mean undelete?"),
+        ("lst", "", "there is no command 'lst'. Did you mean `holdfast state list`, `holdfast lock list`, "),
+        ("frobnicate", "", "there is no command 'frobnicate'. The commands are state, "),
         ("help", "", "there is no command 'help'. Did you mean --help?"),
         ("find aws_vpc.a", "", "there is no command 'find'. Did you mean `holdfast state find`?"),
         ("create", "", "Did you mean `holdfast token create` or `holdfast trust create`?"),

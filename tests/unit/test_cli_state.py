@@ -4,6 +4,7 @@ import json
 import re
 import stat
 import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -91,8 +92,8 @@ app           812 B  2 h ago   -
 {FAR}
               900 B  3 d ago   -
 network/eu    4 MB   1 d ago   locked 25 min, bea@example.com
-network/prod  4 MB   40 d ago  frozen, ends in 3 h: key ceremony, ask security
-                               on-call before anything else
+network/prod  4 MB   40 d ago  frozen, ends in 3 h 5 min: key ceremony, ask
+                               security on-call before anything else
 new           -      -         locked 2 d, "bob@desk"
 past          1 B    1 d ago   freeze ended 4 h ago: incident 4711
 """
@@ -110,7 +111,7 @@ def test_a_terminal_gets_ages_and_names_and_a_pipe_or_long_gets_ids_and_times(st
             "network/prod",
             4_000_000,
             modified=ago(days=40),
-            lock=freeze(until=ago(hours=-3, minutes=-5), reason=reason),
+            lock=freeze(until=ago(hours=-3, minutes=-5.5), reason=reason),
         ),
         item("new", None, modified=None, lock=lock(since=ago(days=2))),
         item("past", 1, lock=ended),
@@ -220,6 +221,26 @@ def test_a_terminal_shows_first_what_people_look_for_and_ids_last(
     assert dict(fields)["written by"] == '"bob@desk"'
 
 
+@pytest.mark.parametrize(
+    "words", [("state", "list"), ("lock", "list"), ("activity",), ("state", "history", NAME)]
+)
+def test_the_progress_is_erased_on_a_terminal_before_the_output(
+    stub: ApiStub, words: tuple[str, ...]
+) -> None:
+    listed = {"state": "states", "lock": "locks", "activity": "events"}[words[0]]
+    listed = "versions" if "history" in words else listed
+    at_once = "output._PROGRESS_AFTER = 0; raise SystemExit(main(sys.argv[1:]))"
+    program = f"import sys; from holdfast_cli.main import main, output; {at_once}"
+    stub.reply(page(listed), *[answer({"freezes": []})] * (words[0] == "lock"))
+
+    printed = terminal.run([sys.executable, "-c", program, *words], environment(stub), columns=80)
+
+    *shown, rest = printed.split("\r\x1b[K")
+    assert any(f"0 {listed} read" in text for text in shown)
+    assert f"{listed} read" not in rest
+    assert rest.strip()
+
+
 def test_a_terminal_tells_an_unusual_status_and_everything_with_long(stub: ApiStub) -> None:
     plain = environment(stub, TERM="dumb")
     refused = state(status="never_acknowledged", lock=lock(owner="bea@example.com"))
@@ -233,7 +254,7 @@ def test_a_terminal_tells_an_unusual_status_and_everything_with_long(stub: ApiSt
 
     assert (brief["written by"], brief["locked by"]) == ('"bob@desk"', "bea@example.com")
     assert brief["status"] == long["status"] == "never acknowledged"
-    assert long["by"] == 'token:k2v9x0q7m3c1d8f5a6b4 (client says "bob@desk")'
+    assert long["written by"] == 'token:k2v9x0q7m3c1d8f5a6b4 (client says "bob@desk")'
     assert long["locked by"] == "bea@example.com (token:k2v9x0q7m3c1d8f5a6b4)"
     assert long["client says"] == "bob@desk"
 
