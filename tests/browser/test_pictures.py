@@ -15,6 +15,7 @@ from playwright.sync_api import Route, expect
 
 from holdfast import timestamp
 from holdfast.access import Grant, Role
+from holdfast_cli.terminal import output
 from tests.browser.conftest import Console, NewConsole, freeze, new_token
 from tests.support import documents, ledger, terminal, terminal_picture
 from tests.support.http_client import Credentials
@@ -103,6 +104,16 @@ def aged(document: Any) -> None:
     ):
         if name == LEDGER:
             version["time"] = ago(LEDGER_AGES[version["serial"]])
+
+
+def aged_text(printed: str) -> str:
+    """Give the versions of `LEDGER` in a printed text the ages of `LEDGER_AGES`."""
+
+    def age(found: re.Match[str]) -> str:
+        now = datetime.now(UTC)
+        return f"{found[1]}{output.ago(now - timedelta(minutes=LEDGER_AGES[int(found[2])]), now)}"
+
+    return re.sub(r"(\bserial (\d+) \()\d+ \w+ ago", age, printed)
 
 
 def answer_aged(route: Route) -> None:
@@ -196,9 +207,10 @@ def test_the_picture_of_a_difference_on_a_terminal_is_made(
     environment.pop("NO_COLOR", None)
     words = ("state", "diff", LEDGER, "--show-values")
 
-    printed = terminal.run((HOLDFAST, *words), environment, columns=COLUMNS)
+    printed = aged_text(terminal.run((HOLDFAST, *words), environment, columns=COLUMNS))
 
     assert "db.r6g.xlarge" in printed
+    assert all(age in printed for age in ("serial 5 (1 d ago", "serial 9 (2 min ago"))
     picture = terminal_picture.picture(f"holdfast {' '.join(words)}", printed, columns=COLUMNS)
     folder = ROOT / "docs" / "use" if request.config.getoption("--update-generated") else tmp_path
     (folder / "state-diff.svg").write_text(picture, encoding="utf-8")
