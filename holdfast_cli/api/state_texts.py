@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.access import claimed, named, proved_and_claimed
 from holdfast.api import form
 from holdfast.api.form import Document
-from holdfast_cli.terminal import output
+from holdfast_cli.terminal import ages, output
 from holdfast_cli.terminal.people import person, short_person
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def moment(document: Document, name: str, now: datetime | None = None) -> str:
 def age(document: Document, name: str, now: datetime) -> str:
     """Format a time of a document as its age, such as `5 min ago`; else as `word` does."""
     time = getattr(document, name)
-    return output.ago(time, now) if time else word(document, name)
+    return ages.ago(time, now) if time else word(document, name)
 
 
 def operation(text: str | None) -> str:
@@ -116,7 +116,7 @@ def described_briefly(version: "v1.Version | v1.ResolvedVersion | v1.StateDescri
         by = f" by {person(version.principal, version.owner, version.who)}"
     parts = (
         f"serial {version.serial}" if version.serial is not None else "",
-        f"written {output.ago(time, now)}{by}" if time else "",
+        f"written {ages.ago(time, now)}{by}" if time else "",
         "" if version.status == v1.ACKNOWLEDGED else status_words(version.status),
     )
     return ", ".join(filter(None, parts)) or f"version {version.version}"
@@ -167,7 +167,7 @@ def lock_sentence(lock: "v1.Lock", now: datetime) -> str:
     """Describe a lock or a freeze for the middle of a sentence, behind `is`, with names, ages and no ID."""
     if lock.freeze:
         return lock_brief(lock, now)
-    held = f" for {output.span(lock.since, now)}" if lock.since else ""
+    held = f" for {ages.span(lock.since, now)}" if lock.since else ""
     for_what = f" ({in_sentence(lock.operation)})" if lock.operation else ""
     return f"locked by {person(lock.principal, lock.owner, lock.who)}{held}{for_what}"
 
@@ -178,7 +178,7 @@ def lock_brief(lock: "v1.Lock | None", now: datetime) -> str:
         return ""
     freeze = lock.freeze
     if freeze is None:
-        held = f" {output.span(lock.since, now)}" if lock.since else ""
+        held = f" {ages.span(lock.since, now)}" if lock.since else ""
         return f"locked{held}, {short_person(lock.principal, lock.owner, lock.who)}"
     if freeze.ended:
         return f"freeze ended {age(freeze, 'until', now)}: {freeze.reason}"

@@ -16,7 +16,7 @@ from holdfast.identity.credentials import is_token_id
 from holdfast_cli.api import trail_texts
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
-from holdfast_cli.terminal import output
+from holdfast_cli.terminal import ages, output
 from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed, several
 from holdfast_cli.terminal.people import short_person
 
@@ -438,7 +438,7 @@ def _of_record(event: Mapping[str, Any]) -> str:
 
 def _age(event: Mapping[str, Any], now: datetime) -> str:
     try:
-        return output.span(timestamp.parse(_text(event, "time")), now)
+        return ages.span(timestamp.parse(_text(event, "time")), now)
     except ValueError:
         return _text(event, "time")
 

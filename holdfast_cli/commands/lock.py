@@ -25,7 +25,7 @@ from holdfast_cli.api.state_texts import (
 )
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
-from holdfast_cli.terminal import asking, output
+from holdfast_cli.terminal import ages, asking, output
 from holdfast_cli.terminal.declaration import Command, option
 from holdfast_cli.terminal.people import short_person
 
@@ -142,7 +142,7 @@ def _brief_row(
     """Return a lock's cells; `patterns` has the frozen patterns of the list by the IDs of their freezes."""
     from holdfast.api import v1
 
-    held = output.span(lock.since, now) if lock.since else word(lock, "since")
+    held = ages.span(lock.since, now) if lock.since else word(lock, "since")
     if isinstance(lock, v1.PatternFreeze):
         return [lock.pattern, held, short_person(lock.by, lock.owner, ""), freeze_brief(lock, now)]
     if lock.freeze:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from holdfast import team as names
 from holdfast_cli.config import arguments, settings
 from holdfast_cli.errors import CommandError
-from holdfast_cli.terminal import asking, output
+from holdfast_cli.terminal import ages, asking, output
 from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
 def _write_before(old: "Side", stale: "Sequence[ReplicaLock]", now: "datetime", *, is_fenced: bool) -> None:
     lines = [_fenced(old)] if is_fenced else []
     if stale:
-        written = output.ago if output.is_brief(long=False) else output.word
+        written = ages.ago if output.is_brief(long=False) else output.word
         rows = [
             (
                 entry.name.value,

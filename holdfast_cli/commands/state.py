@@ -296,7 +296,7 @@ def _in_order(state: "v1.StateDescription", now: datetime, *, brief: bool) -> li
 
     fields = dict(_fields(state, now))
     if state.version:
-        fields |= {"operation": operation(state.operation), "written by": fields.pop("by", None)}
+        fields |= {"operation": operation(state.operation), "written by": fields.pop("by", "")}
     if state.version and brief:
         by = person(state.principal, state.owner, state.who) if writer(state) else ""
         fields |= {"written by": by}

@@ -11,8 +11,8 @@ from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
 from holdfast_cli.api import deployed
 from holdfast_cli.config import arguments, cloud_config, rules, settings
 from holdfast_cli.errors import UsageError
+from holdfast_cli.terminal import ages, output
 from holdfast_cli.terminal import grants as granted
-from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
 
 if TYPE_CHECKING:
@@ -403,7 +403,7 @@ def _table(shown: "list[Token]", now: datetime, *, brief: bool) -> str:
     If it is brief, it lacks a column that says nothing of any of them, a role stands only once, and the
     columns that people look for come first.
     """
-    moment = output.ago if brief else output.word
+    moment = ages.ago if brief else output.word
     columns: dict[str, Sequence[str | Sequence[str]]] = {
         "ID": [token.id for token in shown],
         "ROLE": [granted.cells(token.grants)[0] for token in shown],

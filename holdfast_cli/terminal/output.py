@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Final, Self, TextIO
 
 from holdfast import timestamp
 from holdfast_cli.errors import CommandError, OutputClosedError
+from holdfast_cli.terminal import ages
 
 _NARROWEST = 16
 """The smallest width of a line in cells, because narrower text is hard to read."""
@@ -25,6 +26,12 @@ _USUAL = os.terminal_size((80, 24))
 """Columns and lines of a terminal that does not report its size."""
 _GAP = "  "
 """The space between two columns."""
+_BAR: Final = 20
+"""The length of the bar that shows how much is done."""
+_MINUTES_FROM: Final = 120
+"""Seconds from which the time left is shown in minutes."""
+_PROGRESS_AFTER = 2.0
+"""Seconds before progress is first shown."""
 _FIXED: Final = 2
 """How many columns of `flowing` are as wide as their widest cells."""
 _TALLEST: Final = 3
@@ -34,16 +41,6 @@ _WORD = re.compile(
 )
 """A part of a text in which no line breaks: a number with its word, an age, and a command in backquotes, to
 be copied as a whole."""
-_AGES: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-"""Seconds of the units in which an age is shown."""
-_WEEK: Final = 7 * 86400
-"""Seconds from which the time until an end is shown in days alone."""
-_BAR: Final = 20
-"""The length of the bar that shows how much is done."""
-_MINUTES_FROM: Final = 120
-"""Seconds from which the time left is shown in minutes."""
-_PROGRESS_AFTER = 2.0
-"""Seconds before progress is first shown."""
 
 
 def write(text: str) -> None:
@@ -206,40 +203,7 @@ def word(time_: datetime, now: datetime | None = None) -> str:
 
 
 def _age(time_: datetime, now: datetime | None) -> str:
-    return "" if now is None else f" ({ago(time_, now)})"
-
-
-def ago(time_: datetime, now: datetime) -> str:
-    """Return how long before `now` a time is, or after it.
-
-    >>> midnight = timestamp.parse("2027-02-19T00:00Z")
-    >>> ago(midnight, midnight.replace(hour=3, minute=59)), ago(midnight.replace(minute=2), midnight)
-    ('3 h ago', 'in 2 min')
-    """
-    return f"in {_left(time_, now)}" if time_ > now else f"{span(time_, now)} ago"
-
-
-def _left(time_: datetime, now: datetime) -> str:
-    """Return the time until a later moment: below a week in two units, because an end is planned for.
-
-    >>> midnight = timestamp.parse("2027-02-19T00:00Z")
-    >>> _left(midnight.replace(day=20, hour=23, minute=59), midnight)
-    '1 d 23 h'
-    """
-    seconds = int((time_ - now).total_seconds())
-    for (length, unit), (smaller, name) in pairwise(_AGES):
-        if length <= seconds < _WEEK and (rest := seconds % length // smaller):
-            return f"{seconds // length} {unit} {rest} {name}"
-        if length <= seconds:
-            break
-    return span(time_, now)
-
-
-def span(time_: datetime, now: datetime) -> str:
-    """Return the time between two moments in the largest unit that it has one of, such as `3 h`."""
-    seconds = int(abs((now - time_).total_seconds()))
-    length, unit = next((each for each in _AGES if seconds >= each[0]), _AGES[-1])
-    return f"{seconds // length} {unit}"
+    return "" if now is None else f" ({ages.ago(time_, now)})"
 
 
 def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:

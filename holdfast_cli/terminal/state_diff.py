@@ -15,7 +15,8 @@ from holdfast import timestamp
 from holdfast.access import named
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import json_text
-from holdfast_cli.terminal.output import ago, coloured, plain, some, wrapped
+from holdfast_cli.terminal.ages import ago
+from holdfast_cli.terminal.output import coloured, plain, some, wrapped
 from holdfast_cli.terminal.people import person
 
 _SIGNS: Final = {

@@ -43,9 +43,9 @@ def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None
     """Return which is older, the deployed code or the command, and what to do; None if both are equal.
 
     >>> compare("0.10.0+1a2b3c", "0.9.1")
-    ('This command, 0.9.1, is older than the deployed code, 0.10.0+1a2b3c.', 'Upgrade the command.')
+    ('This command, 0.9.1, is older than the deployed version, 0.10.0+1a2b3c.', 'Upgrade the command.')
     >>> compare("0.4.0.dev0+1a2b3c", "0.4.0")
-    ('The deployed code, 0.4.0.dev0+1a2b3c, is older than this command, 0.4.0.', 'Deploy the stack again.')
+    ('The deployed version, 0.4.0.dev0+1a2b3c, is older than this command, 0.4.0.', 'Deploy the stack again.')
     >>> compare("0.4.0.dev0+1a2b3c", "0.4.0.dev0")
     """
     theirs, ours = _VERSION.fullmatch(deployed), _VERSION.fullmatch(command)

@@ -15,7 +15,7 @@ from playwright.sync_api import Route, expect
 
 from holdfast import timestamp
 from holdfast.access import Grant, Role
-from holdfast_cli.terminal import output
+from holdfast_cli.terminal import ages
 from tests.browser.conftest import Console, NewConsole, freeze, new_token
 from tests.support import documents, ledger, terminal, terminal_picture
 from tests.support.http_client import Credentials
@@ -111,7 +111,7 @@ def aged_text(printed: str) -> str:
 
     def age(found: re.Match[str]) -> str:
         now = datetime.now(UTC)
-        return f"{found[1]}{output.ago(now - timedelta(minutes=LEDGER_AGES[int(found[2])]), now)}"
+        return f"{found[1]}{ages.ago(now - timedelta(minutes=LEDGER_AGES[int(found[2])]), now)}"
 
     return re.sub(r"(\bserial (\d+) \()\d+ \w+ ago", age, printed)
 

@@ -14,7 +14,7 @@ from holdfast_cli.bucket import audit, stack, tokens
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import many
 from holdfast_cli.main import main
-from holdfast_cli.terminal import asking, output
+from holdfast_cli.terminal import ages, asking, output
 from holdfast_cli.terminal.output import Progress, coloured, listed, table, wrapped
 from tests.support.terminal import Terminal
 from tests.unit import test_doctor_objects
@@ -473,7 +473,7 @@ def test_an_age_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         shown = wrapped(f"by {output.word(time_, now)}", stream=Terminal())
         assert shown.splitlines() == ["by 2027-02-19T15:44:05Z", age]
-        alone = output.ago(time_, now)
+        alone = ages.ago(time_, now)
         assert wrapped(f"{22 * 'x'} and {alone}, so", stream=Terminal()).splitlines()[1:] == [f"{alone}, so"]
 
 
@@ -492,9 +492,9 @@ def test_an_age_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_time_until_an_end_below_a_week_has_two_units(left: timedelta, shown: str) -> None:
     now = datetime(2027, 2, 19, 15, 44, 5, tzinfo=UTC)
 
-    assert output.ago(now + left, now) == shown
+    assert ages.ago(now + left, now) == shown
     assert output._WORD.fullmatch(shown)  # noqa: SLF001 no line breaks in it
-    assert " " not in output.ago(now - left, now).removesuffix(" ago").partition(" ")[2]
+    assert " " not in ages.ago(now - left, now).removesuffix(" ago").partition(" ")[2]
 
 
 def test_a_terminal_that_reports_no_columns_has_80(monkeypatch: pytest.MonkeyPatch) -> None:
