@@ -144,7 +144,8 @@ def to_env(address: str, name: StateName, *, read_only: bool) -> str:
     if read_only:
         lines += [
             f"unset {' '.join(map(variable, _LOCKING))}",
-            "# These settings do not lock the state. They are for clients that only plan.",
+            "# These settings do not lock the state.",
+            "# They are for clients that only plan.",
             "# If the block has a lock_address, run `terraform plan -lock=false`.",
         ]
     lines += [
@@ -161,7 +162,8 @@ def _assignments(address: str, name: StateName, *, read_only: bool) -> list[str]
     lines = [f"{argument:<{width}} = {quote_hcl(value)}" for argument, value in arguments.items()]
     if read_only:
         lines += [
-            "# These settings do not lock the state. They are for clients that only plan.",
+            "# These settings do not lock the state.",
+            "# They are for clients that only plan.",
             "# If TF_HTTP_LOCK_ADDRESS is set, run `terraform plan -lock=false`.",
         ]
     return lines

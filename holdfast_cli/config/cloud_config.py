@@ -104,7 +104,8 @@ def _host_block(address: str) -> str:
     lines = [
         f"{STAND_IN} is a placeholder, because this block accepts only the name",
         "of a host. The following block of the CLI configuration has the address.",
-        "`make up` writes it to .local/cloud.tfrc: set TF_CLI_CONFIG_FILE to that file.",
+        "`make up` writes this block to .local/cloud.tfrc.",
+        "Set TF_CLI_CONFIG_FILE to that file.",
         "",
         f'host "{STAND_IN}" {{',
         "  services = {",

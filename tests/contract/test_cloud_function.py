@@ -780,6 +780,8 @@ def test_a_client_that_imitates_a_principal_is_told_apart_from_the_principal(
 
     said = '"token:ops (Olga), lock ID 1.?"'
     assert refused["title"] == f"The state is locked by the token bob (client says {said}), lock ID one."
-    assert refused["detail"].startswith(f"The client acquired it for \"apply', by {said[1:]} at 2026-11-20")
+    assert refused["detail"].startswith(
+        f"The client acquired the lock for \"apply', by {said[1:]} at 2026-11-20"
+    )
     relation = data(ask(cloud, "GET", BY_NAME))["relationships"]["locked-by"]
     assert relation == {"data": {"id": "token:bob", "type": "users"}}

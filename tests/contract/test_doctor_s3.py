@@ -88,7 +88,7 @@ def test_a_store_with_another_clock_is_found(
         found = problems(s3_probe.check(through, bucket.name, ACCOUNT))
 
     assert found.keys() == {"s3.clock"}
-    assert "seconds behind that of S3" in found["s3.clock"]
+    assert "seconds behind the clock of S3" in found["s3.clock"]
 
 
 def test_what_was_made_before_an_interrupt_is_removed(bucket: Bucket, through: "S3Client") -> None:

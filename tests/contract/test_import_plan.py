@@ -226,7 +226,7 @@ def test_a_project_is_closed_only_when_the_rows_of_what_cannot_be_parsed_are_rem
         head, _, rows = command.plan.read_text().partition("[[states]]")
         command.plan.write_text(f"{head}[[states]]{rows.partition('[[states]]')[2]}")
         code, said = command.step("close")
-        assert (code, "1 state: 1 closed. Stopped:" in said) == (0, True)
+        assert (code, "1 state: 1 closed. The locks stop" in said) == (0, True)
         assert (bool(fine.lock_id), broken.lock_id) == (True, None)
 
 
@@ -244,7 +244,7 @@ def test_an_address_without_a_state_stays_in_the_plan_with_its_reason(command: C
     reasons = {
         "unauthorized": "responds with 401: check that IMPORT_HTTP_USERNAME",
         "forbidden": "responds with 403: check that IMPORT_HTTP_USERNAME",
-        "moved": "responds to GET with 302; check the address",
+        "moved": "responds with 302 to GET",
         "no-content": "is empty in the source",
         "deflated": "an encoding that the command did not request",
         "absent": "does not exist in the source: check the source's address",
@@ -336,8 +336,8 @@ def test_the_plan_of_a_bucket_says_what_a_reader_must_not_overlook(command: Comm
     assert err.splitlines() == [
         "holdfast: The plan does not include 2 objects: app/terraform.tfstate.backup, err/errored.tfstate. "
         "The end of the plan says why each is not a state.",
-        "holdfast: old copy.tfstate was renamed to old-copy: the name 'old copy' is not valid: segment 1 "
-        "must start with a letter or a digit, and have only letters, digits, '.', '_' and '-' (ASCII).",
+        "holdfast: old copy.tfstate was renamed to old-copy, because the name 'old copy' is not valid: "
+        "segment 1 must start with a letter or a digit, and have only letters, digits, '.', '_' and '-' (ASCII).",
         "holdfast: err/terraform.tfstate, old copy.tfstate have the same lineage, so they may be copies. "
         "Remove the tables of the copies.",
         "holdfast: terraform.workspace has another value after the import for 1 state: app/terraform.tfstate."
@@ -352,7 +352,7 @@ def test_the_plan_of_a_bucket_says_what_a_reader_must_not_overlook(command: Comm
         "old copy.tfstate": ("old-copy", {}),
     }
     assert "; terraform.workspace changes from 'default' to 'main'\n" in out
-    assert "# err/errored.tfstate: a state that Terraform could not write" in out
+    assert "# err/errored.tfstate: a state that Terraform could not store" in out
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,9 @@ def test_a_rule_that_names_a_workspace_default_gives_it_another_name(
         "env:/dev/app": "app/dev",
         "env:/main/app": "app/main",
     }
-    assert "holdfast: app was renamed to app/main-2: `cloud` refuses a workspace named 'default'." in err
+    assert (
+        "holdfast: app was renamed to app/main-2, because `cloud` refuses a workspace named 'default'." in err
+    )
 
 
 def test_a_state_whose_digest_is_anothers_is_named_by_plan_run_check_and_close(

@@ -421,7 +421,7 @@ def test_a_lock_object_that_is_not_a_lock_info_is_a_lock(
 def test_what_a_lock_stops_depends_on_the_table(clients: Clients) -> None:
     stopped, not_stopped = clients.source.stopped_by_lock()
     assert clients.table in stopped
-    assert "-lock=false" in not_stopped
+    assert "clients that do not lock" in not_stopped
 
     stopped, not_stopped = open_s3(Settings(("s3://old",))).stopped_by_lock()
     assert stopped == "clients with `use_lockfile`"
@@ -496,7 +496,7 @@ def test_a_denied_request_names_the_missing_permission(
     action: str,
 ) -> None:
     bucket.proxy.fail(method, f"{bucket.name}{suffix}", Fault.DENIED)
-    with pytest.raises(CommandError, match=rf"^s3://{bucket.name}.*: AWS does not allow {action};"):
+    with pytest.raises(CommandError, match=rf"^s3://{bucket.name}.*: AWS does not allow {action}: "):
         call(opened())
 
 
@@ -513,7 +513,7 @@ def test_a_bucket_or_a_table_that_does_not_exist_is_said(clients: Clients) -> No
 @pytest.mark.parametrize(
     ("code", "message", "said"),
     [
-        ("AccessDenied", "x may not perform: kms:Decrypt on resource: k", "AWS does not allow kms:Decrypt;"),
+        ("AccessDenied", "x may not perform: kms:Decrypt on resource: k", "AWS does not allow kms:Decrypt: "),
         ("InvalidRequest", "The object was stored using", "store the object without `sse_customer_key`"),
         ("InvalidObjectState", "", "the object is archived"),
         ("PermanentRedirect", "", "name its region with --region"),

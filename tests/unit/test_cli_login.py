@@ -521,7 +521,7 @@ def of_id_token(status: int, token: str, *says: str, requests: int = 1) -> Failu
 
 
 FAILURES = (
-    Failure(("names the IAM role ?[31mDeveloper?; create one",), refused(403, "not_allowed", STEERING)),
+    Failure(("names the IAM role ?[31mDeveloper?; create a record",), refused(403, "not_allowed", STEERING)),
     *(
         Failure(("execute-api:Invoke", REGION), Reply(403, body), requests=2)
         for body in (FORBIDDEN, b"", b"<html>")

@@ -109,7 +109,7 @@ def test_a_list_of_all_has_expired_and_revoked_ones_too(aws: Aws) -> None:
 
     assert {token["id"]: token["status"] for token in listed} == {expired.id: "expired", ended.id: "revoked"}
     assert json.loads(aws.output("token", "list", "--json")) == []
-    assert "no valid tokens; 2 expired or revoked" in aws.output("token", "list")
+    assert "no valid tokens, and 2 expired or revoked" in aws.output("token", "list")
 
 
 def test_a_list_without_tokens_says_so(aws: Aws) -> None:
@@ -442,7 +442,7 @@ def test_a_revocation_that_the_bucket_does_not_decide_fails_and_says_to_repeat_i
     with aws.faults(".json", Fault.SERVER_ERROR, times=1000) as s3:
         line = aws.failure("token", "revoke", token.id, **s3)
 
-    assert "run the command again until" in line
+    assert "Run the command again until" in line
 
 
 def test_an_interrupted_revocation_says_to_repeat_it(aws: Aws) -> None:

@@ -281,7 +281,7 @@ BOTH = "bucket.{0} staging_bucket.{0}"
         ("list_attached_role_policies", {"AttachedPolicies": []}, "roles", f"policy {MANAGED} is missing."),
         ("list_attached_role_policies", MORE, "roles", "the managed policy b is attached in addition."),
         ("get_domain_name", domain("PENDING"), "domain.status", f"The domain {DOMAIN} is PENDING."),
-        ("get_api", {"DisableExecuteApiEndpoint": False}, "domain.default_endpoint", "on, but was"),
+        ("get_api", {"DisableExecuteApiEndpoint": False}, "domain.default_endpoint", "on, but off in"),
     ],
 )
 def test_what_was_changed_after_the_deployment_is_the_only_problem(

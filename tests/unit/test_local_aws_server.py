@@ -182,7 +182,10 @@ def test_of_the_emulators_own_controls_only_the_health_is_open(aws: LocalAws) ->
         ("GET", "/_ministack/ready"),
     ):
         status, body, _ = ask(aws, path, {}, method)
-        assert (status, body) == (403, "Refused: of /_ministack/ only /_ministack/health is open.\n")
+        assert (status, body) == (
+            403,
+            "Refused: below /_ministack/, only /_ministack/health may be requested.\n",
+        )
     assert ask(aws, "/_ministack/health", {})[0] == http.HTTPStatus.OK
     assert [bucket["Name"] for bucket in s3_client(aws).list_buckets()["Buckets"]] == ["states"]
 
@@ -197,7 +200,7 @@ def test_a_pid_file_that_a_crash_left_points_to_nobody(tmp_path: Path) -> None:
 
 
 def test_a_second_one_in_the_same_folder_is_refused(aws: LocalAws) -> None:
-    with pytest.raises(LocalAwsError, match=r"runs in .* already"):
+    with pytest.raises(LocalAwsError, match=r"already runs with the data in"):
         LocalAws(free_port(), aws.data_dir).start()
     assert aws.running
 

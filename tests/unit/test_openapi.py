@@ -126,7 +126,7 @@ def test_the_limits_of_a_search_are_those_of_the_code() -> None:
     assert ends in described_
     assert f"above {megabytes[1]} MB" in described_
     [resources] = described("/manage/v1/resources/{name}").values()
-    assert f"{PAGE:,} a page" in resources["description"]
+    assert f"at most {PAGE:,} resources" in resources["description"]
     assert f"above {LARGEST_READ // 1_000_000} MB" in resources["description"]
 
 

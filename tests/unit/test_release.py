@@ -63,9 +63,9 @@ def test_every_obstacle_is_named(repository: Path) -> None:
 
     assert __version__.partition(".dev")[0] in code
     assert 'write __version__ = "9.9.9" in functions/holdfast/__init__.py' in code
-    assert "is `## Unreleased`: make it `## 9.9.9 - YYYY-MM-DD`" in changelog
+    assert "is `## Unreleased`. Change the heading to `## 9.9.9 - YYYY-MM-DD`" in changelog
     assert "M CHANGELOG.md" in changed
-    assert "v9.9.9 exists" in tag
+    assert "v9.9.9 already exists" in tag
 
 
 @pytest.mark.parametrize("version", ["", "0.4", "v0.4.0", "0.4.0.dev0"])

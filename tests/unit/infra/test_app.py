@@ -234,10 +234,11 @@ def test_a_team_that_cannot_be_synthesized_is_not_recorded(teams_file: Path) -> 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nope", "there is no team 'nope'; the teams are platform, payments"),
+        ("nope", "there is no team 'nope'; the teams in the file are platform, payments"),
         (
             "Holdfast-payments",
-            "there is no team 'Holdfast-payments'; write payments; the teams are platform, payments",
+            "there is no team 'Holdfast-payments'; write payments; the teams in the file are platform, "
+            "payments",
         ),
     ],
 )

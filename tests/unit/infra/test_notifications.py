@@ -62,10 +62,13 @@ def test_an_event_that_cannot_be_chosen_is_refused(tmp_path: Path, events: str, 
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ({"account": "999999999999"}, "account 123456789012, but the team is in 999999999999"),
-        ({"region": "eu-west-1"}, "region eu-central-1, but the team is in eu-west-1"),
-        ({"region": "eu-central-1", "partition": "aws-cn"}, "partition aws-cn, but the team is in aws"),
-        ({"region": "nowhere-1"}, "region eu-central-1, but the team is in nowhere-1"),
+        ({"account": "999999999999"}, "account 123456789012, but the team is in the account 999999999999"),
+        ({"region": "eu-west-1"}, "region eu-central-1, but the team is in the region eu-west-1"),
+        (
+            {"region": "eu-central-1", "partition": "aws-cn"},
+            "partition aws-cn, but the team is in the partition aws",
+        ),
+        ({"region": "nowhere-1"}, "region eu-central-1, but the team is in the region nowhere-1"),
     ],
 )
 def test_a_topic_of_another_place_is_refused(place: dict[str, Any], message: str) -> None:
@@ -78,7 +81,7 @@ def test_a_topic_of_another_place_is_refused(place: dict[str, Any], message: str
         ]
     )
     topic = TOPIC.replace("arn:aws:", f"arn:{place.pop('partition', 'aws')}:")
-    with pytest.raises(ConfigError, match=f"^team 'a': notify.topic is in the {message}; write"):
+    with pytest.raises(ConfigError, match=f"^team 'a': notify.topic has an ARN of the {message}; write"):
         check_places([replace(team, notify=Notify(topic=topic), **place)])
 
 
