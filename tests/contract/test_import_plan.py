@@ -337,7 +337,8 @@ def test_the_plan_of_a_bucket_says_what_a_reader_must_not_overlook(command: Comm
         "holdfast: The plan does not include 2 objects: app/terraform.tfstate.backup, err/errored.tfstate. "
         "The end of the plan says why each is not a state.",
         "holdfast: old copy.tfstate was renamed to old-copy, because the name 'old copy' is not valid: "
-        "segment 1 must start with a letter or a digit, and have only letters, digits, '.', '_' and '-' (ASCII).",
+        "segment 1 must start with a letter or a digit, and have only letters, digits, '.', '_' and '-' "
+        "(ASCII).",
         "holdfast: err/terraform.tfstate, old copy.tfstate have the same lineage, so they may be copies. "
         "Remove the tables of the copies.",
         "holdfast: terraform.workspace has another value after the import for 1 state: app/terraform.tfstate."
