@@ -51,9 +51,10 @@ def check_delete(headers: Mapping[str, str], body: str) -> None:
     length = headers.get("content-length", "").strip()
     if body or length not in ("", "0") or any(name in headers for name in ("content-type", *CONTENT_MD5)):
         raise BentRequest(
-            "A request to delete a state must not have a body, a Content-Type or a Content-MD5. This "
-            "request has one of them, as the release of a lock or a write has. The backend block probably "
-            f"sets a method, such as 'unlock_method', to DELETE with an address below /states/. {_DO}."
+            "A request to delete a state must not have a body, a Content-Type or a Content-MD5, but this "
+            "request has at least one of them. It is probably a write, or a request to release a lock: the "
+            "backend block sets 'update_method' or 'unlock_method' to DELETE, and the address for that "
+            f"method is below /states/. {_DO}."
         )
 
 

@@ -152,11 +152,11 @@ def _tell(made: planning.Made) -> None:
             "copies."
         )
     if made.moved:
-        changes = "for 1 state" if len(made.moved) == 1 else f"for {len(made.moved)} states"
+        changes = "1 state" if len(made.moved) == 1 else f"{len(made.moved)} states"
         first = some(made.moved, _FIRST)
         output.tell(
-            f"holdfast: terraform.workspace has another value after the import {changes}: {first}. The plan "
-            "shows the new values."
+            f"holdfast: After the import, terraform.workspace will have a different value in {changes}: "
+            f"{first}. The plan shows the new values."
         )
 
 

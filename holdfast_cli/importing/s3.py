@@ -46,6 +46,9 @@ _CONDITION_FAILED: Final = frozenset(
 )
 _NO_STATES: Final = (".tflock", "/")
 """The ends of the keys of lock objects and folders."""
+_CONTENDED: Final = (
+    "other clients acquired and released the lock of this state at the same time; run the command again."
+)
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -127,7 +130,7 @@ class _LockObjects:
                 return
             if _holds(self.s3.delete_object, Bucket=self.bucket, Key=key, IfMatch=found[1]):
                 return
-        raise UnavailableError("another client changed its lock at the same time; run the command again.")
+        raise UnavailableError(_CONTENDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +319,7 @@ class S3Source:
                 if holder.id == info.id:
                     return
                 raise LockedThereError(_held_by(holder))
-            raise LockedThereError("another client changed its lock at the same time; run the command again.")
+            raise LockedThereError(_CONTENDED)
 
     def unlock(self, state: str, lock: OldLock) -> None:
         info = self._info(state, lock)

@@ -264,7 +264,7 @@ class NamedTexts:
     @property
     def written(self) -> str:
         """Return the form of the table, with the example."""
-        return f"a table of at most {self.most}, as in {self.example}"
+        return f"a table of at most {self.most} entries, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
         """Return a checked table of texts. Names that differ only in upper and lower case are duplicates."""

@@ -341,8 +341,8 @@ def test_the_plan_of_a_bucket_says_what_a_reader_must_not_overlook(command: Comm
         "(ASCII).",
         "holdfast: err/terraform.tfstate, old copy.tfstate have the same lineage, so they may be copies. "
         "Remove the tables of the copies.",
-        "holdfast: terraform.workspace has another value after the import for 1 state: app/terraform.tfstate."
-        " The plan shows the new values.",
+        "holdfast: After the import, terraform.workspace will have a different value in 1 state: "
+        "app/terraform.tfstate. The plan shows the new values.",
         "holdfast: 4 states can be imported.",
     ]
     tables = {each["from"]: each for each in tomllib.loads(out)["states"]}

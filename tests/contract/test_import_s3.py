@@ -350,7 +350,7 @@ def test_a_lock_that_comes_and_goes_is_somebody_elses_lock(
 
     with pytest.raises(
         LockedThereError,
-        match=f"{KEY}: another client changed its lock at the same time; run the command again",
+        match=f"{KEY}: other clients acquired and released the lock of this state at the same time",
     ):
         opened().lock(KEY, OURS)
     assert current(bucket, LOCK) == THEIRS

@@ -444,7 +444,7 @@ def unknown(setting: str, instead: str) -> str:
             "1769",
             "a table, as in { backend = 1769, cloud = 1769, management = 1769, authorizer = 1769 }",
         ),
-        not_allowed("tags", '["a"]', 'a table of at most 48, as in { cost-center = "42" }'),
+        not_allowed("tags", '["a"]', 'a table of at most 48 entries, as in { cost-center = "42" }'),
         not_allowed("tags.cost-center", "42", '"42"'),
         not_allowed("tags.a", '""', TAG_VALUE),
         not_allowed("tags.a", '"a|b"', TAG_VALUE),
