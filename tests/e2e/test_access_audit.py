@@ -227,7 +227,7 @@ COMMANDS: Final[Mapping[str, Lines]] = {
         ("request.refused", STATE, "error=not_allowed"),
         ("sign_in.refused", f"token={told.alice}", "reason=unknown_or_wrong"),
     ],
-    "Who signed in with this trust record?": lambda told: [
+    "Which sessions did this trust record allow?": lambda told: [
         ('"event": "session.created"', told.session, told.subject)
     ],
     "Which requests were refused?": lambda told: [

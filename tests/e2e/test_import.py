@@ -192,9 +192,7 @@ def test_configurations_with_five_workspaces_each_have_no_changes_after_their_mo
     code, diff, notes = move.command("rewrite", move.plan, folder)
 
     assert code == 1
-    uses = [
-        line for line in notes.splitlines() if "terraform.workspace is 'main' where it was 'default'" in line
-    ]
+    uses = [line for line in notes.splitlines() if "terraform.workspace is now 'main', not 'default'" in line]
     assert len(uses) == len(KEYS)
     subprocess.run(["git", "apply"], cwd=folder, input=diff, text=True, check=True)
     kept = uses[0].partition("write ")[2].removesuffix(".")

@@ -176,7 +176,7 @@ def test_a_demo_that_was_killed_says_how_to_free_its_lock(front_door: FrontDoor)
     assert done.returncode == 1
     assert front_door.serials() == before
 
-    [command] = re.findall(r"ID is above: (.*) ID\)", done.stderr)
+    [command] = re.findall(r"ID that is shown above: (.*) ID\)", done.stderr)
     free = ["sh", "-euc", f"{command} {lock['ID']})"]
     subprocess.run(free, cwd=ROOT, check=True, capture_output=True, timeout=TIME_LIMIT)
     front_door("demo")
