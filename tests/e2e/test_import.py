@@ -234,7 +234,7 @@ def test_a_state_of_30_mb_is_imported_and_only_what_a_token_may_write(
     code, _, err = refused.run("import", "run", str(move.plan))
     assert code == 1
     assert f"does not cover the state '{state}/large'" in err
-    assert "may be left" not in err
+    assert "may still be held" not in err
     assert move.locks() == []
     code, _, err = move.command("run", move.plan)
 
