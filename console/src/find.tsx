@@ -55,7 +55,7 @@ export function FindPage() {
           <Choice label="Find by" name="by" value={by} of={KINDS} onChange={(chosen) => setBy(chosen as By)} />
           <Field label={WORDS[by]} name="word" defaultValue={earlier} required pattern=".*\S.*" maxLength={1000} />
           <Field
-            label="Only in names that begin with (optional)"
+            label="Only in states that begin with (optional)"
             name="prefix"
             defaultValue={search?.prefix}
             maxLength={1000}

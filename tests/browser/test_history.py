@@ -266,6 +266,7 @@ def test_a_difference_leads_to_those_before_and_after_it(written: str, new_conso
     sides = console.page.locator(".sides")
     around = console.page.get_by_role("navigation", name="Differences").get_by_role("link")
     console.page.set_viewport_size({"width": 1440, "height": 900})
+    expect(around).to_have_count(2)
     boxes = [box for link in around.all() if (box := link.bounding_box())]
     assert boxes[1]["x"] - boxes[0]["x"] - boxes[0]["width"] < 50, "they are beside each other"
     around.filter(has_text="Next: serial 5 → serial 9").click()
