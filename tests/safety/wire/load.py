@@ -184,9 +184,9 @@ class Crowd:
     def sign_in(self) -> None:
         """Use each token once, so that the gateway has cached it before all clients begin."""
         for token in self._tokens:
-            status = self.stack.client_with(token).read(f"{self.folder}/none").status
-            if status != http.HTTPStatus.NO_CONTENT:
-                raise RuntimeError(f"a token was answered {status}")
+            response = self.stack.client_with(token).read(f"{self.folder}/none")
+            if response.status != http.HTTPStatus.NO_CONTENT:
+                raise RuntimeError(f"a token was answered {response.status} {response.body.decode()}")
 
     def add(self) -> None:
         number = len(self.working) + len(self.gone) + 1
