@@ -182,28 +182,29 @@ export function Undelete({ marker, ...shared }: Shared & { marker: string }) {
   );
 }
 
+/** A sentence about the pattern whose freeze it is; nothing if the freeze is of one state alone. */
+export function PatternOf({ id, children }: { id: string; children: string }) {
+  const patterns = useLoaded((signal) => list<Schemas["PatternFreeze"]>("freezes", signal), []);
+  const pattern = patterns.data?.find((freeze) => freeze.id === id)?.pattern;
+  return pattern ? (
+    <p>
+      The pattern <Name>{pattern}</Name> {children}
+    </p>
+  ) : null;
+}
+
 /** Lifts exactly the freeze that was seen. */
 export function Unfreeze({ lock, ...shared }: OfLock) {
   const { id, reason } = lock.freeze ?? { id: "", reason: "" };
   const { name } = shared;
   const done = `${name} is not frozen any more. The reason was: ${reason}.`;
-  const patterns = useLoaded((signal) => list<Schemas["PatternFreeze"]>("freezes", signal), []);
-  const pattern = patterns.data?.find((freeze) => freeze.id === id)?.pattern;
   return (
     <Remove {...shared} title={`Unfreeze ${name}`} verb="Unfreeze" route="freeze" query={{ id }} done={done}>
       <p>
         <By of={say.lockedBy(lock)} /> froze it <Age at={lock.since} end=":" /> <q>{reason}</q>. Without this freeze
         clients may change the state again. Other freezes and locks are not changed.
       </p>
-      {pattern && (
-        <p>
-          The pattern{" "}
-          <b>
-            <Name>{pattern}</Name>
-          </b>{" "}
-          stays frozen: no state that matches it can be created.
-        </p>
-      )}
+      <PatternOf id={id}>stays frozen: no state that matches it can be created.</PatternOf>
       <Identities of={{ "Frozen by": say.lockedBy(lock) }} />
     </Remove>
   );
@@ -221,7 +222,7 @@ export function Freeze(shared: Shared) {
     <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} undone="It was not frozen.">
       <p>
         While it is frozen, nobody can change the state. Terraform and OpenTofu print the reason at the next plan or
-        apply. A force-unlock does not remove a freeze. You can unfreeze it at any time.
+        apply. A force-unlock does not remove a freeze.
       </p>
       <Choice label="It ends" name="end" of={ENDS} value="never" />
       <Reason hint="for everybody who meets the freeze" />

@@ -25,10 +25,10 @@ export function exactly(iso: string): string {
   return Number.isNaN(time) ? iso : EXACT.format(time);
 }
 
-/** Returns a time as `exactly` does, and as the command prints it. */
+/** Returns a time as `exactly` does, and in a second line as the command prints it. */
 export function everywhere(iso: string): string {
   const time = Date.parse(iso);
-  return Number.isNaN(time) ? iso : `${EXACT.format(time)} · ${moment(time).replace("T", " ").replace("Z", " UTC")}`;
+  return Number.isNaN(time) ? iso : `${EXACT.format(time)}\n${moment(time).replace("T", " ").replace("Z", " UTC")}`;
 }
 
 /** Returns a time in milliseconds since 1970 in the API's form, to the second. */

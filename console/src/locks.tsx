@@ -59,13 +59,13 @@ export function LocksPage() {
       lock.freeze ? { ...lock.freeze, by: lockedBy(lock), name: lock.name, lock } : [],
     );
     const frozen: Frozen[] = [
-      ...states,
       ...patterns.map((pattern) => ({
         ...pattern,
         by: { principal: pattern.by, owner: pattern.owner },
         name: pattern.pattern,
         pattern,
       })),
+      ...states,
     ];
     const mayLift = ({ name, pattern }: Frozen) => (pattern ? pattern.liftable : may(me, "freeze", name));
     return (
@@ -113,7 +113,8 @@ export function LocksPage() {
               Since: ({ since }) => since && <Age at={since} />,
               By: ({ by }) => <By of={by} />,
               ...(frozen.some(({ until }) => until) && {
-                Until: ({ until, ended }: Frozen) => until && (ended ? "ended " : "") + exactly(until),
+                Until: ({ until, ended }: Frozen) =>
+                  until && <span class="whole">{(ended ? "ended " : "") + exactly(until)}</span>,
               }),
               Reason: ({ id, reason, lock }) => {
                 const of = lock && patterns.find((pattern) => pattern.id === id);

@@ -59,9 +59,9 @@ export function SignIn() {
         <Submit disabled={busy}>{busy ? "Checking …" : "Sign in"}</Submit>
       </form>
       <p class="faint">
-        The token stays in this tab. Browsers may keep it on disk to restore the tab, and a copied tab has a copy: sign
-        out when you are done.
-        {API !== "/" && ` Other APIs on ${location.host} share this storage.`}
+        The token stays in this tab. A browser may keep it on disk, and a duplicated tab has it too. Sign out when you
+        are done.
+        {API !== "/" && ` Other APIs on ${location.host} can read it.`}
       </p>
     </main>
   );

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { BreakLock, Freeze, Undelete, Unfreeze } from "./actions";
+import { BreakLock, Freeze, PatternOf, Undelete, Unfreeze } from "./actions";
 import { get, raw, type Schemas } from "./api";
 import { apiAddress, backendBlock, outputsBlock } from "./backend";
 import { now } from "./clock";
@@ -218,7 +218,9 @@ function LockOf({ name, lock, ask }: Asks & { name: string; lock: Lock }) {
         {freeze?.until && `, until ${exactly(freeze.until)}`}
         {freeze && `: ${freeze.reason}`}
       </p>
-      {!freeze && (
+      {freeze ? (
+        <PatternOf id={freeze.id}>froze this state.</PatternOf>
+      ) : (
         <p>
           <small>
             lock ID <code>{id}</code> <Copy text={id} what="the lock ID" /> {info}

@@ -159,13 +159,13 @@ function Sort({ of, by, sort, children }: Sorting & { of: string; children: stri
 
 type Listing = Sorting & { rows: Row[]; areDeleted: boolean; fold: (group: string, isOpen: boolean) => void };
 
-/** The table: it moves with the page, so that it can be searched, scrolled and printed like any. */
+/** The table: it moves with the page, so that it can be scrolled like any. */
 function States({ rows, fold, areDeleted, ...sorting }: Listing) {
   const table = useRef<HTMLTableElement>(null);
-  const { from, to, tops, isPrinted } = useView(table, rows);
+  const { from, to, tops } = useView(table, rows);
   const end = tops.at(-1) ?? 0;
-  const first = isPrinted ? 0 : Math.max(0, from - MARGIN);
-  const last = isPrinted ? rows.length : Math.min(rows.length, to + MARGIN);
+  const first = Math.max(0, from - MARGIN);
+  const last = Math.min(rows.length, to + MARGIN);
   const isLocked = rows.some((row) => "state" in row && row.state.lock);
   const me = useMe();
   const mayTell = ({ name, modified, deleted }: State) =>
@@ -279,11 +279,10 @@ const NoStates = () => (
   </Empty>
 );
 
-/** Returns which rows are in view, where each begins, and whether all have to be drawn for paper. */
+/** Returns which rows are in view, and where each begins. */
 function useView(table: RefObject<HTMLTableElement | null>, rows: Row[]) {
   const [heights, setHeights] = useState({ state: 40, group: 40 });
   const [view, setView] = useState({ from: 0, to: 60 });
-  const [isPrinted, setPrinted] = useState(false);
   const tops = useMemo(() => places(rows, heights.state, heights.group), [rows, heights]);
   const look = () => {
     const top = table.current?.tBodies[0]?.getBoundingClientRect().top ?? 0;
@@ -300,11 +299,9 @@ function useView(table: RefObject<HTMLTableElement | null>, rows: Row[]) {
     const abort = new AbortController();
     addEventListener("scroll", look, { passive: true, signal: abort.signal });
     addEventListener("resize", look, abort);
-    addEventListener("beforeprint", () => setPrinted(true), abort);
-    addEventListener("afterprint", () => setPrinted(false), abort);
     return () => abort.abort();
   }, [tops]);
-  return { ...view, tops, isPrinted };
+  return { ...view, tops };
 }
 
 /** Asks who wrote the rows in view, or deleted them, once they stay there, a few at a time. */

@@ -56,11 +56,11 @@ export function selected(event: Event, { kind, principal }: Search): boolean {
   return [principal, `token:${principal}`].some((asked) => !principal || who.includes(asked));
 }
 
-/** Who it was, as far as the event itself tells. */
-const by = (event: Event): By => ({
+/** Who it was, as far as the event tells, or an event of the same caller and lock: `clients` has who these tell. */
+const by = (event: Event, clients?: ReadonlyMap<string, string>): By => ({
   principal: whose(event),
   owner: text(event, "owner"),
-  who: OF_THE_CALLER.test(text(event, "event")) ? text(event, "who") : null,
+  who: OF_THE_CALLER.test(text(event, "event")) ? text(event, "who") || clients?.get(ofLock(event)) : null,
 });
 
 /** Returns whether an event is about a frozen pattern, and not about one state. */
@@ -79,12 +79,15 @@ const isRefusedReading = (event: Event): boolean =>
 /** Returns who it was: the principal, else the one whose sign-in was refused. */
 export const whose = (event: Event): string => text(event, "principal") || text(event, "subject") || "unknown";
 
+const ofLock = (event: Event) => text(event, "lock_id") + whose(event);
+
 /** Returns by which name to call who did an event of a page, and whose lock it removed. */
 export function people(events: readonly Event[]): (event: Event, field?: "held_by") => By {
   const holders = events.map((event) => ({ principal: text(event, "held_by"), who: text(event, "who") }));
-  const known = acquainted([...events.map(by), ...holders]);
+  const clients = new Map(events.filter((event) => by(event).who).map((event) => [ofLock(event), text(event, "who")]));
+  const known = acquainted([...events.map((event) => by(event)), ...holders]);
   return (event, field) =>
-    known(field ? { principal: text(event, field) || null, who: text(event, "who") } : by(event));
+    known(field ? { principal: text(event, field) || null, who: text(event, "who") } : by(event, clients));
 }
 
 /** A row of the activity: an event and, if that is a freeze of a pattern or its end, the names of the states. */

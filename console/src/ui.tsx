@@ -186,7 +186,7 @@ export function Copy({ text, what, children }: { text: string; what: string; chi
       </span>
       {came === "refused" && (
         <Dialog title={`Copy ${what}`} busy={false} onClose={() => setCame(undefined)}>
-          <p>The browser did not copy the text. Select it and copy it yourself.</p>
+          <p>The browser did not copy the text. Select it and copy it.</p>
           <Block>{text}</Block>
           <Button onClick={() => setCame(undefined)}>Close</Button>
         </Dialog>

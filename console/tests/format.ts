@@ -34,7 +34,7 @@ test("What is no time is shown as it is", () =>
 
 test("A time that is told as everywhere has the form of the command, whatever the API's form is", () => {
   const told = ["2026-11-23T12:00:00Z", "2026-11-23 12:00:00.302+00:00"].map(everywhere);
-  deepEqual(told, Array(2).fill(`${exactly("2026-11-23T12:00:00Z")} · 2026-11-23 12:00:00 UTC`));
+  deepEqual(told, Array(2).fill(`${exactly("2026-11-23T12:00:00Z")}\n2026-11-23 12:00:00 UTC`));
 });
 
 test("A number agrees with what it counts", () => {

@@ -112,6 +112,17 @@ test("An event's actor has the name that the event tells, else that of all other
   deepEqual(names([...events, { event: "state.read", principal: ops, owner: "Olga" }]).at(0), "Olga");
   const elsewhere = { event: "lock.acquired", principal: ci, who: "ci@runner-2" };
   deepEqual(names([...events, elsewhere]).slice(1), ['"ci@runner-1"', "token ci123456…", '"ci@runner-2"']);
+  const release = { event: "lock.released", lock_id: "1" };
+  const released = [
+    { ...release, principal: ci },
+    { ...release, principal: ops },
+    { ...release, lock_id: "2", principal: ci },
+  ];
+  deepEqual(names([...released, elsewhere, ...events]).slice(0, 3), [
+    '"ci@runner-1"',
+    "token ops12345…",
+    "token ci123456…",
+  ]);
   deepEqual(names([{ event: "sign_in.refused", principal: null, token: "abcd1234" }]), ["unknown"]);
 });
 
