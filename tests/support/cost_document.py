@@ -245,9 +245,9 @@ def _floods(memory: Memory) -> str:
     unknown = _flood(_FLOOD, megabytes=memory.authorizer, logged_kb=_LOG_KB, s3={"GET": 1})
     refused = _flood(_FLOOD, billed=False)
     return (
-        f"{unknown:,.0f} dollars with unknown tokens, at {_FLOOD} requests a second; {refused:.0f} dollars "
-        f"without credentials, and {_flood(_FLOOD) - refused:.0f} dollars more [if AWS bills these requests]"
-        f"(../understand/status.md#not-documented-by-aws); "
+        f"{unknown:,.0f} dollars with unknown tokens, at {_FLOOD} requests a second. {refused:.0f} dollars "
+        f"without credentials, at the same rate, and {_flood(_FLOOD) - refused:.0f} dollars more [if AWS "
+        "bills these requests](../understand/status.md#not-documented-by-aws). "
         f"{_flood(_FLOOD_OF_OPEN_ROUTES, megabytes=health):.0f} dollars for `/health`, and {files:.0f} "
         f"dollars for files of the console, at {_FLOOD_OF_OPEN_ROUTES} requests a second"
     )
@@ -318,41 +318,42 @@ def document() -> str:
 
 For people who pay for a team's stack: estimate the bill, and see what increases the bill.
 
-A team's stack costs one dollar a month for its KMS key, and about {cents():.1f} cents for every 100 runs.
-A run is a `plan` and an `apply` with `backend "http"`. The amounts are **computed**.
-They do not come from a bill of AWS.
+In the first year, a team's stack costs one dollar a month for its KMS key, and about {cents():.1f} cents for
+every 100 runs. A run is a `plan` and an `apply` over `backend "http"`. The amounts on this page are
+**computed** from AWS's prices. They do not come from a bill.
 
 {table}
 
 ![Dollars a month by runs a month, in logarithms](cost.svg)
 
-- **All amounts** are US dollars a month. "Together" includes the key and `keep_warm`.
+- **The amounts in the table** are US dollars a month. "Together" includes the key and `keep_warm`.
 - **Prices** are the prices of US East (N. Virginia), first tier, in November 2026:
   [API Gateway](https://aws.amazon.com/api-gateway/pricing/),
   [Lambda](https://aws.amazon.com/lambda/pricing/) on arm64, [S3](https://aws.amazon.com/s3/pricing/),
   [KMS](https://aws.amazon.com/kms/pricing/), [CloudWatch](https://aws.amazon.com/cloudwatch/pricing/).
-  The amounts do not include the free tier.
-- **The key** costs three dollars from the third year on: KMS rotates the key every year, and each of the
-  first two rotations adds one dollar. With `key = "s3"`, the team pays for no key.
+  AWS's free tier is not subtracted.
+- **The key** costs three dollars a month from the third year on: KMS rotates the key every year, and each of
+  the first two rotations adds one dollar. With `key = "s3"`, the team needs no key.
 
 ## What is counted
 
 | Part | Assumption |
 | --- | --- |
-| plan, apply | each in a CI job that creates a session with an ID token, and first runs `init` \
+| plan, apply | each runs in its own CI job, which creates a session with an ID token, and first runs `init` \
 (Terraform 1.15.5) |
 | requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, 1 for a session |
 | [requests to S3](../understand/speed.md#requests-of-each-verb) | {plan} for a plan, {apply} for an apply, \
 {len(_SESSION)} for a session; `DELETE` is free |
-| functions | the default `memory`; each command causes a cold start of every function, \
-and {_AUTHORIZED} calls of the authorizer; the function `audit_trail` runs once for each request and once \
+| functions | the functions have the default `memory`. Each command causes a cold start of every function, \
+and {_AUTHORIZED} calls of the authorizer. The function `audit_trail` runs once for each request and once \
 for each call of the authorizer |
 | cold start | {backend} ms of processor time for the backend, {authorizer} ms for the authorizer and \
-{sessions} ms for the session function; a duration of {_AUDIT_COLD_SECONDS} s for `audit_trail` with \
+{sessions} ms for the session function; {_AUDIT_COLD_SECONDS} s of elapsed time for `audit_trail`, which has \
 {_AUDIT_MEGABYTES} MB |
-| each request | a duration of {_WARM_MS} ms for the function that responds, and of {_AUDIT_WARM_SECONDS} s \
-for `audit_trail` if `audit_trail` is warm |
-| requests to KMS | one for each `GET` and `PUT` of S3; S3 sends fewer, because of the S3 Bucket Key |
+| each request | the function that responds runs for {_WARM_MS} ms, and a warm `audit_trail` runs for \
+{_AUDIT_WARM_SECONDS} s |
+| requests to KMS | one for each `GET` and `PUT` of S3; in fact, S3 sends fewer requests, because it uses an \
+S3 Bucket Key |
 | logs | {_LOG_KB} KB for each request to the API, kept for {team.audit_retention} days; \
 {_S3_LOG_KB} KB for each request to S3, kept for {team.log_retention} days |
 | data out | {_PLAN.count(READ)} reads for each command, {_STATE_KB} KB each, to the internet |
@@ -370,24 +371,24 @@ last month of the first year |
 of a request or response as one request |
 | operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests, each with a \
 cold start; the requests to S3 cost extra |
-| a long apply | {_ten_minutes(memory):.4f} dollars for each ten minutes |
+| a long apply | {_ten_minutes(memory):.4f} dollars for each ten minutes; logs and versions cost extra |
 | `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB of logs, and \
 {_LOG_GB_MONTH} dollars a month to store each GB |
 | `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
 {alarms_price(alarmed):.2f} dollars with `watch` |
 | `notify` | {_CUSTOM_METRIC + _ALARM_METRIC:.2f} dollars a month, \
 and the price of the messages of [SNS](https://aws.amazon.com/sns/pricing/) |
-| `watch` | {_watch_price():.2f} dollars a month, of which {_WATCHED:.2f} dollars are for metrics; \
-the row `alarms` already includes these {_WATCHED:.2f} dollars in its amount with `watch`. In addition, the \
-requests to S3: 720 a month for each 1,000 states, 720 for each lock and 720 for each token |
+| `watch` | {_watch_price():.2f} dollars a month. This amount includes {_WATCHED:.2f} dollars for metrics, \
+which the second amount of the row `alarms` also includes. The requests to S3 cost extra: 720 a month for \
+each 1,000 states, 720 for each lock and 720 for each token |
 | `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
-and the storage of each version a second time. With `notify`, {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} \
-dollars a month more for the metrics without which S3 does not report a failed copy; without \
-`replica.failed` in `notify.events`, the metrics are off |
+and the storage of each version a second time. With `notify`, S3 needs metrics to report a failed copy, \
+which cost {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars a month more, unless `notify.events` lacks \
+`replica.failed` |
 | `audit_archive` | at most {1_000 * _PUT:.3f} dollars for 1,000 events, and the storage of the events in S3 |
-| requests of a stranger, sent at the highest rate for a month | {_floods(memory)} |
-| AWS Config, GuardDuty or a trail of S3 data events, if the account has them | these services bill \
-the activity of Holdfast: for example 0.003 dollars for each resource that a deployment changes, \
+| a stranger who sends requests at the highest rate for a month | {_floods(memory)} |
+| AWS Config, GuardDuty or a trail of S3 data events, if the account uses them | these services also bill \
+what Holdfast does: for example, 0.003 dollars for each resource that a deployment changes, \
 4 dollars for a million calls to KMS, and 0.10 dollars for 100,000 requests to S3 |
 """
 
