@@ -56,7 +56,8 @@ class Search:
     Attributes:
         fields: the value that an event must have, by the field's name.
         until: the end of the searched time, excluded; None for no end. `since`, the beginning, is included.
-        kinds: the values that the field `event` may have; None for all values.
+        kinds: the values that the field `event` may have; None for all values. With these, an event of a
+            probe of `holdfast doctor` does not match.
     """
 
     fields: Mapping[str, str]
@@ -245,8 +246,12 @@ def _pattern(search: Search) -> str:
 
 
 def matches(event: Event, search: Search) -> bool:
-    """Return whether an event has the fields and the kind that a search asks for, whatever its time."""
-    return (search.kinds is None or event.get("event") in search.kinds) and all(
+    """Return whether an event has the fields and the kind that a search asks for, whatever its time.
+
+    The doctor's probes have no kind that is asked for.
+    """
+    is_wanted = search.kinds is None or (event.get("event") in search.kinds and not _is_probe(event))
+    return is_wanted and all(
         value in (event.get(name), event.get(_IN_FULL.get(name, name))) or _tried(event, name, value)
         for name, value in search.fields.items()
     )
@@ -256,9 +261,13 @@ def is_reading(event: Event) -> bool:
     """Return whether an event is of a request that only read, found nothing to read, or was the doctor's."""
     return (
         event.get("event") in READINGS
-        or str(event.get("state", "")).startswith(f"{RESERVED}/")
+        or _is_probe(event)
         or (event.get("error") in NOTHING_TO_READ and not any(event.get(name) for name in _OF_A_WRITE))
     )
+
+
+def _is_probe(event: Event) -> bool:
+    return str(event.get("state", "")).startswith(f"{RESERVED}/")
 
 
 def _tried(event: Event, name: str, value: str) -> bool:

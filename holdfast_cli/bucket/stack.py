@@ -70,10 +70,16 @@ def refuse_without_configuration(settings: Settings, session: Session) -> None:
         )
 
 
-def open_team(settings: Settings) -> tuple[Session, Stack]:
-    """Return an AWS session, and the stack of the team that the settings name."""
+def open_account(settings: Settings) -> Session:
+    """Return an AWS session, as `sign_in` does. Raise `NotSetUpError` if nothing at all is configured."""
     session = sign_in(settings)
     refuse_without_configuration(settings, session)
+    return session
+
+
+def open_team(settings: Settings) -> tuple[Session, Stack]:
+    """Return an AWS session, and the stack of the team that the settings name."""
+    session = open_account(settings)
     return session, find(session, settings.team)
 
 

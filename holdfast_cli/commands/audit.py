@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from holdfast import timestamp
 from holdfast.access import claimed, named
@@ -49,6 +49,8 @@ _SIGN_INS: Final = (Event.SIGN_IN_ACCEPTED, Event.SIGN_IN_REFUSED, Event.SIGN_IN
 _FREEZES: Final = (Event.STATE_FROZEN, Event.STATE_UNFROZEN)
 _SAY_IT: Final = (Event.STATE_RESTORED, Event.STATE_UNDELETED)
 """The events whose words say the operation."""
+_USUAL: Final = ((Event.STATE_WRITTEN, "apply"),)
+"""Events with the operation that they usually have, and that is not worth its room in a row."""
 _HELD: Final = ("locked", "frozen")
 """The refusals that say how a lock is held."""
 
@@ -107,7 +109,10 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
             option(
                 "--writes",
                 action="store_true",
-                help=f"show only events that changed a state: {', '.join(WRITES)}",
+                help=(
+                    f"show only events that changed a state: {', '.join(WRITES)}; without the probes of "
+                    "`holdfast doctor`"
+                ),
             ),
             *more,
         ),
@@ -209,7 +214,7 @@ def _run(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import audit, stack
 
     chosen = settings.resolve(args)
-    session = stack.sign_in(chosen)
+    session = stack.open_account(chosen)
     team = chosen.team or stack.find(session, None).team
     log = audit.of_team(session, team)
     search = searched(args, _SINCE, log.now)
@@ -284,11 +289,14 @@ def follow(
     is_available = True
     while True:
         known.learn(events.values())
-        for event in events.values():
-            if args.json:
-                output.write(json.dumps(event))
-            else:
-                output.write(_brief_line(event, known) if brief else _line(event))
+        if args.json:
+            lines = [json.dumps(event) for event in events.values()]
+        elif brief:
+            lines = [_brief_line(each, known) for each in _folded(events.values())]
+        else:
+            lines = [_line(event) for event in events.values()]
+        for line in lines:
+            output.write(line)
         time.sleep(pause)
         try:
             events = following.new()
@@ -305,10 +313,10 @@ def _line(event: Mapping[str, Any]) -> str:
     return _joined(_cells(event), _EVENT_WIDTH)
 
 
-def _brief_line(event: Mapping[str, Any], known: "_Known") -> str:
-    """Return an event as `_line` does, with the exact time: it stays on the screen, where an age would not
+def _brief_line(folded: "_Folded", known: "_Known") -> str:
+    """Return events as `_line` does, with the exact time: it stays on the screen, where an age would not
     stay true."""
-    return _joined([_time(event, None), *_brief(event, known)], _WORDS_WIDTH)
+    return _joined([_time(folded.event, None), *_brief(folded, known)], _WORDS_WIDTH)
 
 
 def _joined(cells: Iterable[str], width: int) -> str:
@@ -322,7 +330,7 @@ def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Nam
     if output.is_brief(long=args.long):
         known = _Known()
         known.learn(events)
-        brief = [[_age(event, now), *_brief(event, known)] for event in events]
+        brief = [[_age(each.event, now), *_brief(each, known)] for each in _folded(events)]
         if args.state is None:
             return output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), brief)
         without_state = [[age, event, who, detail] for age, event, who, _, detail in brief]
@@ -332,15 +340,52 @@ def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Nam
     return output.table(headings, rows)
 
 
+class _Folded(NamedTuple):
+    """An event, and in words how many states it is about; empty if it was not folded with others."""
+
+    event: Mapping[str, Any]
+    states: str
+
+
+def _folded(events: Iterable[Mapping[str, Any]]) -> list[_Folded]:
+    """Return events in their order, but those of the freeze of a pattern as one, and those of its end.
+
+    Their event is that of the pattern. Without it they are not folded, because no event names all states.
+    """
+    listed = [(event, _freeze_of(event)) for event in events]
+    names: dict[object, set[str]] = {}
+    for event, freeze in listed:
+        names.setdefault(freeze, set()).add(_text(event, "state"))
+    of_patterns = {
+        freeze for freeze, states in names.items() if freeze and any("*" in each for each in states)
+    }
+    found = []
+    for event, freeze in listed:
+        if freeze not in of_patterns:
+            found.append(_Folded(event, ""))
+        elif "*" in _text(event, "state") and freeze in names:  # a repeated freeze has more than one
+            states = sum("*" not in name for name in names.pop(freeze))
+            found.append(_Folded(event, f"{states} state{'' if states == 1 else 's'}" if states else ""))
+    return found
+
+
+def _freeze_of(event: Mapping[str, Any]) -> object:
+    """Return what the events of one freeze have in common, or those of its end; None for another event."""
+    kind, freeze = _text(event, "event"), _text(event, "freeze")
+    return (kind, freeze, _text(event, "principal")) if kind in _FREEZES and freeze else None
+
+
 class _Known:
     """Facts in some events that others lack: names of principals, and serials of versions.
 
-    Most events do not have the name that their client says. Such a name counts for all events of a principal
-    from one address, unless its clients there say several.
+    Most events do not have the name that their client says. The name in an event of a lock counts for all
+    events of this lock. Any name counts for all events of a principal from one address, unless its clients
+    there say several.
     """
 
     def __init__(self) -> None:
         self._said: dict[tuple[str, str], set[str]] = {}
+        self._of_locks: dict[tuple[str, str], str] = {}
         self._owners: dict[str, str] = {}
         self._serials: dict[str, str] = {}
 
@@ -350,6 +395,8 @@ class _Known:
             principal, address = self._place(event)
             if address and (client := self._client(event)):
                 self._said.setdefault((principal, address), set()).add(client)
+            if (lock := _text(event, "lock_id")) and (said := _text(event, "who")):
+                self._of_locks[_text(event, "held_by") or principal, lock] = said
             if owner := _text(event, "owner"):
                 self._owners[principal] = owner
             if serial := _text(event, "serial"):
@@ -358,9 +405,16 @@ class _Known:
     def name(self, event: Mapping[str, Any]) -> str:
         """Return who caused an event, in a few words; empty if that is not known."""
         principal, *_ = self._place(event)
+        owner = _text(event, "owner") or self._owners.get(principal, "")
         said = self._said.get(self._place(event), set())
-        client = self._client(event) or (next(iter(said)) if len(said) == 1 else "")
-        return short_person(principal, _text(event, "owner"), client) if principal else ""
+        client = (
+            self._client(event)
+            or self._of_locks.get((principal, _text(event, "lock_id")))
+            or (next(iter(said)) if len(said) == 1 else "")
+        )
+        if not owner and not client and (trust := _text(event, "trust")):
+            return f"trust {trust}"
+        return short_person(principal, owner, client) if principal else ""
 
     def holder(self, event: Mapping[str, Any]) -> str:
         """Return who held the lock or the freeze that an event is about; empty if the event does not say."""
@@ -381,20 +435,25 @@ class _Known:
         return "" if event.get("held_by") else _text(event, "who")  # with `held_by` it is the holder's
 
 
-def _brief(event: Mapping[str, Any], known: _Known) -> list[str]:
+def _brief(folded: _Folded, known: _Known) -> list[str]:
     """Return what happened in words, who did it, the state, and what else people ask for."""
+    event = folded.event
     what = trail_texts.event(_text(event, "event"))
-    return [what, known.name(event), _text(event, "state"), _told(event, known)]
+    return [what, known.name(event), _text(event, "state"), _told(folded, known)]
 
 
-def _told(event: Mapping[str, Any], known: _Known) -> str:
+def _told(folded: _Folded, known: _Known) -> str:
     """Return an event's details in words and without IDs, with the reason at the end; empty without any."""
+    event = folded.event
     kind = _text(event, "event")
     if kind in (Event.TOKEN_CHANGED, Event.TRUST_CHANGED):
         return _of_record(event)
     reason = _text(event, "reason")
     why = trail_texts.refusal(reason) if kind in _SIGN_INS else reason
+    if why and kind in _SIGN_INS:
+        return why
     facts = [_refused(event, known)] if _text(event, "error") else _facts(event, known)
+    facts.append(folded.states)
     return ": ".join(filter(None, (", ".join(filter(None, facts)), why)))
 
 
@@ -409,11 +468,13 @@ def _refused(event: Mapping[str, Any], known: _Known) -> str:
 def _facts(event: Mapping[str, Any], known: _Known) -> list[str]:
     """Return what a request did: the client's operation, whose lock it was about, and serials."""
     kind, holder = _text(event, "event"), known.holder(event)
+    operation = trail_texts.operation(_text(event, "operation"))
     is_own_freeze = kind in _FREEZES and event.get("held_by") == event.get("principal")
+    trust = f"trust {_text(event, 'trust')}"
     return [
-        "" if kind in _SAY_IT else trail_texts.operation(_text(event, "operation")),
+        "" if (kind, operation) in _USUAL or kind in _SAY_IT else operation,
         f"{'frozen' if kind in _FREEZES else 'held'} by {holder}" if holder and not is_own_freeze else "",
-        f"trust {_text(event, 'trust')}" if kind == Event.SESSION_CREATED and event.get("trust") else "",
+        trust if kind == Event.SESSION_CREATED and event.get("trust") and trust != known.name(event) else "",
         _serials(event, known),
     ]
 
@@ -423,7 +484,7 @@ def _serials(event: Mapping[str, Any], known: _Known) -> str:
     serial, before = _text(event, "serial"), _text(event, "serial_before")
     if serial and _text(event, "event") in _SAY_IT:
         restored = known.restored_serial(event)
-        return f"serial {restored} as {serial}" if restored else f"as serial {serial}"
+        return f"serial {serial}, restored from serial {restored}" if restored else f"serial {serial}"
     is_jump = before.isdecimal() and serial.isdecimal() and int(serial) not in (int(before), int(before) + 1)
     return f"serial {before} to {serial}" if is_jump else f"serial {serial}" if serial else ""
 

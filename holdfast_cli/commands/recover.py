@@ -51,7 +51,7 @@ def _recover(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import records, recovering, stack
 
     chosen = settings.resolve(args)
-    session = stack.sign_in(chosen)
+    session = stack.open_account(chosen)
     replica = stack.find_replica(session, chosen.team) if chosen.team else None
     place = replica or stack.find(session, chosen.team)
     with records.as_lines(place, outcome_unknown=_AGAIN, interrupted=_AGAIN):

@@ -10,7 +10,8 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import zip_longest
@@ -32,8 +33,6 @@ _MINUTES_FROM: Final = 120
 """Seconds from which the time left is shown in minutes."""
 _PROGRESS_AFTER = 2.0
 """Seconds before progress is first shown."""
-_FIXED: Final = 2
-"""How many columns of `flowing` are as wide as their widest cells."""
 _TALLEST: Final = 3
 """How many lines a cell of a table has at most; a taller one is below its row."""
 _WORD = re.compile(
@@ -367,58 +366,71 @@ def _with_cells_that_fit(
 
 
 def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table for a terminal in which a row takes one line; cells that do not fit are below their row.
+    """Return a table for a terminal in which a row takes one line if its cells fit side by side.
 
-    Cells below a row share a line if they fit together. The first two columns are as wide as their
-    widest cells.
+    A cell that is wider than its column moves the next ones to the right. If the row then does not fit, cells
+    move to the left. If it does not fit without padding, its last cells are below the others. Empty cells at
+    the end of a row are left out.
     """
     from rich.cells import cell_len
 
-    texts = [[plain(cell) or "-" for cell in row] for row in (headings, *rows)]
+    lines = [[*headings], *([plain(cell) or "-" for cell in row] for row in rows)]
+    for line in lines[1:]:
+        while len(line) > 1 and line[-1] == "-":
+            line.pop()
+    widths = [tuple(map(cell_len, line)) for line in lines]
     room = _columns(sys.stdout)
-    widths = _flowing_widths([[cell_len(cell) for cell in row] for row in texts], room)
-    indent = " " * (widths[0] + len(_GAP))
+    starts = _starts(widths, room)
+    indent = " " * starts[1]
     laid = []
-    for line in texts:
-        fits = [cell_len(cell) <= width for cell, width in zip(line, widths, strict=True)]
-        beside = [cell if fitting else "" for cell, fitting in zip(line, fits, strict=True)]
-        laid.append(_side_by_side(beside, widths))
-        below: list[str] = []
-        for cell in (cell for cell, fitting in zip(line, fits, strict=True) if not fitting):
-            if below and len(indent) + cell_len(longer := f"{below[-1]}{_GAP}{cell}") <= room:
-                below[-1] = longer
-            else:
-                below.append(cell)
-        laid += [wrapped(cell, head=indent) for cell in below]
+    for line, of_cells in zip(lines, widths, strict=True):
+        text, end, beside = line[0], of_cells[0], 1
+        fits = starts[1] + _total(of_cells[1:]) <= room
+        for number, start in enumerate(starts[1 : len(line)], 1):
+            latest = room - _total(of_cells[number:]) if fits else start
+            place = max(end + len(_GAP), min(start, latest))
+            if place + of_cells[number] > room:
+                break
+            text += " " * (place - end) + line[number]
+            end, beside = place + of_cells[number], number + 1
+        below = [cell for cell in line[beside:] if cell != "-"]
+        if below and len(indent) + cell_len(together := _GAP.join(below)) <= room:
+            below = [together]
+        laid += [text, *(wrapped(cell, head=indent) for cell in below)]
     return "\n".join(laid)
 
 
-def _flowing_widths(lines: Sequence[Sequence[int]], room: int) -> list[int]:
-    """Return the widths of all columns, from those of all cells; the first line is the headings.
+def _starts(lines: Sequence[tuple[int, ...]], room: int) -> list[int]:
+    """Return where the columns of `flowing` start, from the widths of all cells; the first are the headings.
 
-    The columns behind the second become narrower until all fit. Each step takes the fewest cells out of
-    their rows for each cell of the terminal that is won.
+    The first two columns are in line in all rows. Each other column starts where most of its cells can.
     """
     headings, *_ = lines
-    columns = list(zip(*lines, strict=True))
-    widths = [max(column) for column in columns]
-    while (excess := _total(widths) - room) > 0:
-        steps: list[tuple[float, int, int]] = []  # of equal steps, that of the last column is done
-        for number, column in enumerate(columns[_FIXED:], _FIXED):
-            width = widths[number]
-            narrower = max((each for each in column if headings[number] <= each < width), default=width)
-            if narrower < width:
-                won = min(width - narrower, excess)
-                lost = sum(each > narrower for each in column)
-                steps.append((lost / won, -number, narrower))
-        if not steps:
-            return widths
-        _, place, width = min(steps)
-        widths[-place] = width
-    for number, column in enumerate(columns[_FIXED:], _FIXED):  # a later step may have won more than needed
-        most = widths[number] + room - _total(widths)
-        widths[number] = max(widths[number], *(each for each in column if each <= most))
-    return widths
+    starts = [0, max(line[0] for line in lines) + len(_GAP)]
+    counted = Counter(lines)
+    earliest = dict.fromkeys(counted, starts[1])
+    for number in range(2, len(headings)):
+        places = {
+            line: range(place + line[number - 1] + len(_GAP), room - _total(line[number:]) + 1)
+            for line, place in earliest.items()
+            if len(line) > number
+        }
+        start = _where_most_are(places, counted, places[headings])
+        starts.append(start)
+        earliest = {line: max(of.start, min(start, of.stop - 1)) for line, of in places.items()}
+    return starts
+
+
+def _where_most_are(
+    places: Mapping[tuple[int, ...], range], counted: Mapping[tuple[int, ...], int], possible: range
+) -> int:
+    """Return the first of the possible places that is one of most rows; `counted` has how many each are."""
+
+    def rows(start: int) -> int:
+        return sum(counted[line] for line, of_row in places.items() if start in of_row)
+
+    found = {each.start for each in places.values() if each and each.start in possible}
+    return max(sorted(found) or [possible.start], key=rows)
 
 
 def _cell(cell: str | Sequence[str] | None, comma: str) -> str:

@@ -145,11 +145,11 @@ def test_a_terminal_gets_a_line_an_event_and_a_pipe_or_long_gets_all_fields(
 
     assert shown() == [
         ["AGE", "EVENT", "WHO", "STATE", "DETAIL"],
-        ["9", "min", "state", "written", "ada", "network/prod", "-"],
+        ["9", "min", "state", "written", "ada", "network/prod"],
     ]
     assert shown("network/prod") == [
         ["AGE", "EVENT", "WHO", "DETAIL"],
-        ["9", "min", "state", "written", "ada", "-"],
+        ["9", "min", "state", "written", "ada"],
     ]
     assert "network/prod" in run(stub, "activity", "network/prod", "--writes").stdout
     piped = run(stub, "activity", "--writes").stdout
@@ -195,7 +195,7 @@ def test_a_terminal_says_of_which_token_a_record_was_changed(stub: ApiStub, trai
     lines = terminal.run([HOLDFAST, "activity"], environment(stub, TERM="dumb"), columns=80).splitlines()
 
     place = lines[0].index("DETAIL")
-    assert [line[place:] for line in lines[1:]] == ["token z9v9x0q7…", "-", "removed"]
+    assert [line[place:] for line in lines[1:]] == ["token z9v9x0q7…", "", "removed"]
 
 
 def test_a_terminal_has_words_for_what_a_pipe_has_codes_for(stub: ApiStub, trail: Trail) -> None:
@@ -203,11 +203,11 @@ def test_a_terminal_has_words_for_what_a_pipe_has_codes_for(stub: ApiStub, trail
     trail.add("1", NOW - 8 * PAUSE, "request.refused", error="not_allowed", operation="OperationTypeApply")
     trail.add("2", NOW - 7 * PAUSE, "request.refused", error="unlock_undecided")
     trail.add("3", NOW - 6 * PAUSE, "request.failed", error="KeyError")
-    trail.add("4", NOW - 5 * PAUSE, "sign_in.refused", reason="unknown_or_wrong")
+    trail.add("4", NOW - 5 * PAUSE, "sign_in.refused", error="not_allowed", reason="unknown_or_wrong")
     trail.add("5", NOW - 4 * PAUSE, "state.restored", reason="not_allowed")  # typed by a person
     trail.add("6", NOW - 3 * PAUSE, "state.deleted", operation="ObjectRemoved:DeleteMarkerCreated")
     trail.add("7", NOW - 2 * PAUSE, "lock.released", trust="ci-1")
-    trail.add("8", NOW - PAUSE, "session.created", trust="ci-1")
+    trail.add("8", NOW - PAUSE, "session.created", trust="ci-1", who="runner@fv-az1")
 
     lines = terminal.run([HOLDFAST, "activity"], environment(stub, TERM="dumb"), columns=120).splitlines()
 
@@ -219,13 +219,99 @@ def test_a_terminal_has_words_for_what_a_pipe_has_codes_for(stub: ApiStub, trail
         "unknown ID or wrong secret",
         "not_allowed",
         "deleted",
-        "-",
+        "",
         "trust ci-1",
     ]
     piped = run(stub, "activity").stdout
     assert "error=not_allowed" in piped
     assert "reason=unknown_or_wrong" in piped
     assert "operation=ObjectRemoved:DeleteMarkerCreated" in piped
+
+
+def shown(stub: ApiStub, trail: Trail, *options: str, columns: int = 80) -> list[str]:
+    """Return the rows that a terminal shows."""
+    trail.size = 200
+    plain = environment(stub, TERM="dumb")
+    return terminal.run([HOLDFAST, "activity", *options], plain, columns=columns).splitlines()[1:]
+
+
+def test_at_80_columns_at_most_one_event_of_ten_takes_two_lines(stub: ApiStub, trail: Trail) -> None:
+    people = ("ada@example.com", "bea@example.com", "carl@example.com")
+    places = ("payments/gateway", "payments/ledger", "network/transit", "data/warehouse", "platform/cluster")
+    names = [f"{place}/{stage}" for place in places for stage in ("dev", "staging", "prod")]
+    times = (NOW - timedelta(minutes=minutes) for minutes in range(95, 0, -1))
+    for number, name in enumerate(names):
+        owner = people[number % len(people)]
+        of_lock = {"state": name, "owner": owner, "principal": f"token:{owner}", "lock_id": f"l{number}"}
+        apply = {"operation": "OperationTypeApply"}
+        trail.add(f"1 {name}", next(times), "sign_in.accepted", owner=owner, principal=f"token:{owner}")
+        trail.add(f"2 {name}", next(times), "lock.acquired", who="x@y", **of_lock, **apply)
+        trail.add(f"3 {name}", next(times), "state.read", **of_lock)
+        trail.add(f"4 {name}", next(times), "state.written", serial="12", **of_lock, **apply)
+        trail.add(f"5 {name}", next(times), "lock.released", **of_lock)
+    ada = {"owner": "ada@example.com", "principal": "token:ada"}
+    job = {
+        "principal": "oidc:https://token.actions.githubusercontent.com#repo:acme/network:ref:refs/heads/main"
+    }
+    trail.add("6", next(times), "session.created", trust="network-main", **job)
+    trail.add("7", next(times), "sign_in.accepted", trust="network-main", **job)
+    trail.add("8", next(times), "state.deleted", state="apps/search/dev", reason="the service is gone", **ada)
+    trail.add("9", next(times), "request.refused", state=names[0], error="locked", owner=people[2])
+    trail.add("10", next(times), "state.frozen", state=names[2], reason="key ceremony, ask on-call", **ada)
+    trail.add("11", next(times), "lock.force_unlocked", state=names[2], reason="the runner was killed", **ada)
+
+    for options in ((), ("--all",), ("--writes",)):
+        lines = shown(stub, trail, *options, "--limit", "200")
+        below = [line for line in lines if line.startswith(" ")]
+        assert max(map(len, lines)) <= 80
+        assert len(lines) - len(below) >= len(names)
+        assert len(below) * 10 <= len(lines) - len(below), below
+
+
+def test_a_terminal_shows_the_freeze_of_a_pattern_once_and_an_unfreeze_of_a_state_by_its_name(
+    stub: ApiStub, trail: Trail
+) -> None:
+    frozen = {"freeze": "f1", "reason": "incident 4711", "owner": "ada"}
+    times = (NOW - timedelta(minutes=minutes) for minutes in range(20, 0, -1))
+    for number, name in enumerate(("network/*", "network/dns", "network/eu", "network/*", "network/us")):
+        trail.add(f"1 {number}", next(times), "state.frozen", state=name, **frozen)
+    trail.add("2", next(times), "state.frozen", state="app", freeze="f2", owner="ada")
+    trail.add("3", next(times), "state.unfrozen", state="network/dns", freeze="f1", owner="ada")
+    trail.add("4", next(times), "state.unfrozen", state="network/eu", freeze="f1", owner="ada")
+    trail.add("5", next(times), "state.frozen", state="x/*", freeze="f3", owner="ada", reason="none yet")
+    trail.add("6", next(times), "state.frozen", state="y/a", freeze="f4", owner="ada")
+    trail.add("7", next(times), "state.frozen", state="y/*", freeze="f4", owner="ada")
+
+    assert [re.split(r"  +", line) for line in shown(stub, trail)] == [
+        ["20 min", "state frozen", "ada", "network/*", "3 states: incident 4711"],
+        ["15 min", "state frozen", "ada", "app"],
+        ["14 min", "state unfrozen", "ada", "network/dns"],
+        ["13 min", "state unfrozen", "ada", "network/eu"],
+        ["12 min", "state frozen", "ada", "x/*", "none yet"],
+        ["10 min", "state frozen", "ada", "y/*", "1 state"],
+    ]
+    assert run(stub, "activity").stdout.count("state.frozen") == 9
+
+
+def test_who_is_the_owner_else_the_client_of_the_same_lock_else_the_trust_record(
+    stub: ApiStub, trail: Trail
+) -> None:
+    times = (NOW - timedelta(minutes=minutes) for minutes in range(9, 0, -1))
+    owned, job = "token:z9v9x0q7m3c1d8f5a6b4", "oidc:https://gitlab.com#project_path:acme/network"
+    trail.add("1", next(times), "lock.acquired", who="ci@one", lock_id="l1", source_ip="192.0.2.1")
+    trail.add("2", next(times), "lock.acquired", who="ci@two", lock_id="l2", source_ip="192.0.2.1")
+    trail.add("3", next(times), "lock.released", lock_id="l1", source_ip="192.0.2.1")
+    trail.add("4", next(times), "lock.released", lock_id="l2", source_ip="192.0.2.9")
+    trail.add("5", next(times), "session.created", source_ip="192.0.2.1")
+    trail.add("6", next(times), "lock.acquired", principal=owned, owner="ada", who="ada@desk", lock_id="l3")
+    trail.add("7", next(times), "lock.released", principal=owned, lock_id="l3")
+    trail.add("8", next(times), "lock.released", principal="token:other", lock_id="l1")
+    trail.add("9", next(times), "session.created", principal=job, trust="network-main")
+
+    assert [re.split(r"  +", line)[2] for line in shown(stub, trail)] == [
+        *('"ci@one"', '"ci@two"', '"ci@one"', '"ci@two"', "token k2v9x0q7…"),
+        *("ada", "ada", "token other", "trust network-main"),
+    ]
 
 
 def test_each_new_event_is_printed_once_however_late_or_often_it_arrives(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.audit import FIELDS
+from holdfast.names import RESERVED
 from holdfast_cli.bucket import audit
 from holdfast_cli.commands.audit import DETAILS, NOT_DETAILS
 from tests.support import api_stub
@@ -103,10 +104,13 @@ def test_a_state_keeps_the_events_of_exactly_that_state(aws: Aws) -> None:
 def test_writes_are_what_changed_a_state_and_the_newest_of_them_can_be_asked_for(aws: Aws) -> None:
     deleted = event("4", 90, "state.deleted", state="network/prod")
     same = event("5", 80, "state.unchanged", state="network/prod")
-    aws.make_audit_log("payments", WRITTEN, READ, REFUSED, deleted, same)
+    probe = event("6", 70, "state.written", state=f"{RESERVED}/{32 * 'a'}")
+    aws.make_audit_log("payments", WRITTEN, READ, REFUSED, deleted, same, probe)
 
     assert found(aws, "--writes") == ["1", "4"]
     assert found(aws, "--writes", "--limit", "1") == ["4"]
+    assert found(aws, "--event", "state.written") == ["1", "6"]
+    assert found(aws)[-1] == "6"
     assert found(aws, "network/prod", "--writes", "--until", "2h") == ["1"]
 
 

@@ -338,7 +338,11 @@ EVENTS = tuple(
             "lock.force_unlocked",
             {"who": "bea@desk", "held_by": "token:x", "reason": "the job is gone"},
         ),
-        (NOW - timedelta(minutes=9), "request.refused", {"owner": "ada", "error": "not_allowed"}),
+        (
+            NOW - timedelta(minutes=9),
+            "request.refused",
+            {"owner": "ada", "error": "not_allowed", "principal": "token:a"},
+        ),
         (
             NOW - timedelta(seconds=8),
             "state.written",
@@ -368,18 +372,18 @@ def test_a_terminal_gets_an_event_in_words_with_its_age_names_and_details(
     assert (
         command.table(EVENTS, NOW, asked())
         == f"""\
-AGE      EVENT            WHO               STATE  DETAIL
-9 d      lock acquired    "kim@desk"        -      apply
-5 h      lock broken      "kim@desk"        -      held by "bea@desk": the job is gone
-9 min    request refused  ada               -      the role or scope does not allow it
-8 s      state written    "kim@desk"        a/b    mv, serial 12
-7 s      state written    "kim@desk"        a/b    serial 12 to 15
-0 s      state restored   "kim@desk"        a/b    serial 12 as 16: undo
-0 s      state unfrozen   olga              -      frozen by token z
-0 s      state frozen     "kim@desk"        -      {70 * "x"}
-0 s      request refused  "kim@desk"        -      locked by olga
-0 s      sign-in refused  arn:aws:sts::1:x  -      -
-at dusk  states listed    -                 -      -"""
+AGE      EVENT            WHO         STATE  DETAIL
+9 d      lock acquired    "kim@desk"  -      apply
+5 h      lock broken      "kim@desk"  -      held by "bea@desk": the job is gone
+9 min    request refused  ada         -      the role or scope does not allow it
+8 s      state written    "kim@desk"  a/b    mv, serial 12
+7 s      state written    "kim@desk"  a/b    serial 12 to 15
+0 s      state restored   "kim@desk"  a/b    serial 16, restored from serial 12: undo
+0 s      state unfrozen   olga        -      frozen by token z
+0 s      state frozen     "kim@desk"  -      {70 * "x"}
+0 s      request refused  "kim@desk"  -      locked by olga
+0 s      sign-in refused  arn:aws:sts::1:x
+at dusk  states listed"""
     )
 
 

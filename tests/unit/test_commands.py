@@ -18,6 +18,7 @@ from holdfast_cli.commands.table import parser
 from holdfast_cli.terminal.parser import Parser
 from tests.conftest import GeneratedFile
 from tests.support import commands_document
+from tests.support.management import run
 from tests.support.pages import page
 
 ROOT: Final = Path(__file__).parents[2]
@@ -40,6 +41,66 @@ SECRETS: Final = (
     "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
 )
 """One of Holdfast, an ID token, and the example that AWS's documents give of a secret access key."""
+
+
+NEED_NOTHING: Final = frozenset(
+    {
+        *("init", "completion", "credentials-helper"),
+        *("configure", "configure list", "configure remove", "configure helper"),
+        *("import run", "import check", "import close", "import reopen", "import rewrite"),  # first the plan
+    }
+)
+"""The commands that need neither an API nor an AWS account before they have done or refused something."""
+VALUES: Final = {
+    "STATE": "network/prod",
+    "STATE|PATTERN": "network/prod",
+    "VERSION": "@12",
+    "TEXT": "incident 4711",
+    "NAME": "network-main",
+    "COMMAND": "true",
+    "SOURCE": "s3://bucket",
+    "ID": "k2v9x0q7m3c1d8f5a6b4",
+    "ROLE:PATTERN": "reader:*",
+    "ROLE": "Developer",
+    "REGION": "eu-central-1",
+    "TYPE": "aws_instance",
+}
+"""A value of each kind."""
+
+
+def shortest(command: Parser) -> list[str]:
+    """Return the words of a command with what it requires, and with a note if it has to change something."""
+    one_of = [group._group_actions[-1] for group in command._mutually_exclusive_groups if group.required]  # noqa: SLF001
+    words = command.prog.split()[1:]
+    for action in command._actions:  # noqa: SLF001
+        if action.required or action in one_of:
+            words += [*action.option_strings[-1:], VALUES[str(action.metavar)]]
+    return [*words, *(["--description", "drift"] if words[1:2] == ["update"] else [])]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [command for command in COMMANDS if command.prog.partition(" ")[2] not in NEED_NOTHING],
+    ids=lambda command: command.prog,
+)
+def test_without_any_configuration_a_command_says_what_to_type_in_order(
+    command: Parser, tmp_path: Path
+) -> None:
+    nothing = {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
+
+    done = run(None, *shortest(command), TF_HTTP_USERNAME=None, TF_HTTP_PASSWORD=None, **nothing)
+
+    assert (done.returncode, done.stdout) == (2, ""), done
+    head, *steps = done.stderr.splitlines()
+    assert head in (
+        "holdfast: The API's address is not known. Type these commands in this order:",
+        "holdfast: Neither the API's address nor an AWS region is known. Type these commands in this order:",
+    )
+    assert [step.split("  ")[1] for step in steps[:3]] == [
+        "1. holdfast configure",
+        '2. eval "$(holdfast login)"',
+        "3. holdfast doctor",
+    ]
 
 
 def test_every_module_of_commands_adds_one() -> None:
