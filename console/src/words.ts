@@ -151,7 +151,7 @@ export function remover(events: readonly Record<string, unknown>[], id: string):
 
 export function restored({ serial, restored_serial, changed }: Schemas["Restored"]): string {
   if (!changed) return "The state has that content already: nothing was written.";
-  const now = `Serial ${serial} is current now, with the content of serial ${restored_serial}.`;
+  const now = `Serial ${serial} is current now, restored from serial ${restored_serial}.`;
   return `${now} Run terraform plan to see what the infrastructure lacks.`;
 }
 

@@ -185,10 +185,11 @@ def lock_brief(lock: "v1.Lock | None", now: datetime) -> str:
     return freeze_brief(freeze, now)
 
 
-def freeze_brief(freeze: "v1.PlacedFreeze", now: datetime) -> str:
-    """Describe a freeze that has not ended, with the time that is left."""
+def freeze_brief(freeze: "v1.PlacedFreeze", now: datetime, pattern: str = "") -> str:
+    """Describe a freeze that has not ended, with the time that is left, and its pattern if there is one."""
     ends = age(freeze, "until", now)
-    return f"frozen{f', ends {ends}' if ends else ''}: {freeze.reason}"
+    together = f" with {pattern}" if pattern else ""
+    return f"frozen{together}{f', ends {ends}' if ends else ''}: {freeze.reason}"
 
 
 def freeze_words(freeze: "v1.PlacedFreeze", now: datetime | None = None) -> str:

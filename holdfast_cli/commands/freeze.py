@@ -9,6 +9,7 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from holdfast_cli.api import frozen_patterns
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import freezer, is_frozen, lock_sentence, moment
@@ -272,7 +273,7 @@ def _unfreeze(args: argparse.Namespace) -> None:
 
     api = sign_in(args)
     if "*" not in args.states:
-        _tell([_unfreeze_one(api, args.states, _lock(api, args.states))], args)
+        _tell([_unfreeze_state(api, args.states)], args)
         return
     freezes = api.get(v1.PatternFreezes, "freezes").freezes
     lifted = [one for one in freezes if one.pattern == args.states and one.liftable]
@@ -300,6 +301,21 @@ def _unfreeze(args: argparse.Namespace) -> None:
     said = f"{args.states} is not frozen any more. The reason was: {lifted[0].reason}."
     pattern = _Outcome(args.states, "unfrozen", said, lifted[0])
     _tell([outcomes[name] for name in sorted(outcomes)], args, pattern)
+
+
+def _unfreeze_state(api: "Api", name: str) -> _Outcome:
+    """Lift the freeze of a state; if it was frozen with a pattern, say that the pattern stays frozen."""
+    lock = _lock(api, name)
+    found = frozen_patterns.patterns(api, {lock.freeze.id} if lock and lock.freeze else ())
+    outcome = _unfreeze_one(api, name, lock)
+    if outcome.result != "unfrozen":
+        return outcome
+    stays = [
+        f"The pattern {pattern} stays frozen: `holdfast state unfreeze {shlex.quote(pattern)}` lifts that "
+        "freeze."
+        for pattern in found.values()
+    ]
+    return replace(outcome, said=" ".join([outcome.said, *stays]))
 
 
 def _lift(api: "Api", pattern: "v1.PatternFreeze", outcomes: dict[str, _Outcome]) -> None:
@@ -410,7 +426,8 @@ def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outc
             lines = [output.plain(one.said) for one in shown]
             if pattern and output.is_brief(long=False):
                 lines = _brief(outcomes, pattern)
-            output.write("\n".join(output.wrapped(line, hanging=2) for line in lines))
+            hanging = 2 if len(lines) > 1 else 0  # to tell where the next one begins
+            output.write("\n".join(output.wrapped(line, hanging=hanging) for line in lines))
     if left:
         where = output.some([outcome.name for outcome in left], 5)
         raise CommandError(

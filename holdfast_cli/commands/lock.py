@@ -87,16 +87,17 @@ def _list(args: argparse.Namespace) -> None:
         )
         return
     now = api.now()
-    if output.is_brief(long=args.long):
+    for_people, brief = output.is_brief(long=False), output.is_brief(long=args.long)
+    patterns = {}
+    if for_people:
         locks = _below_patterns(locks)
-    colours = ["cyan" if isinstance(one, v1.PatternFreeze) else colour(one) for one in locks]
-    if output.is_brief(long=args.long):
         patterns = {one.id: one.pattern for one in locks if isinstance(one, v1.PatternFreeze)}
+    colours = ["cyan" if isinstance(one, v1.PatternFreeze) else colour(one) for one in locks]
+    if brief:
         rows = [_brief_row(lock, now, patterns) for lock in locks]
         output.write(output.table(("STATE", "HELD", "BY", "FOR"), rows, colours))
         return
-    for_people = output.is_brief(long=False)
-    rows = [_row(lock, now, for_people=for_people) for lock in locks]
+    rows = [_row(lock, now, patterns, for_people=for_people) for lock in locks]
     output.write(output.table(("STATE", "SINCE", "HELD BY", "CLIENT SAYS", "FOR", "ID"), rows, colours))
 
 
@@ -106,13 +107,20 @@ def _may_match(pattern: str, prefix: str) -> bool:
     return literal.startswith(prefix) or prefix.startswith(literal)
 
 
-def _row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime, *, for_people: bool) -> list[str]:
+def _row(
+    lock: "v1.ListedLock | v1.PatternFreeze",
+    now: datetime,
+    patterns: Mapping[str, str],
+    *,
+    for_people: bool,
+) -> list[str]:
+    """Return a lock's cells; `patterns` is as for `_brief_row`."""
     from holdfast.api import v1
 
     since = word(lock, "since", now)
     if isinstance(lock, v1.PatternFreeze):
         return [lock.pattern, since, named(lock.by, lock.owner or ""), "", freeze_words(lock, now), lock.id]
-    what = lock_words(lock, now) if lock.freeze else lock.operation
+    what = _frozen_with(lock, patterns) or (lock_words(lock, now) if lock.freeze else lock.operation)
     return [lock.name, since, holder(lock), client_says(lock), what, lock_id(lock, for_people=for_people)]
 
 
@@ -136,6 +144,13 @@ def _below_patterns(
     return [lock for group in groups for lock in group]
 
 
+def _frozen_with(lock: "v1.ListedLock", patterns: Mapping[str, str]) -> str:
+    """Return with which pattern a state is frozen, in words; empty if it is not frozen with one of these."""
+    if lock.freeze and not lock.freeze.ended and (pattern := patterns.get(lock.freeze.id)):
+        return f"frozen with {pattern}"
+    return ""
+
+
 def _brief_row(
     lock: "v1.ListedLock | v1.PatternFreeze", now: datetime, patterns: Mapping[str, str]
 ) -> list[str]:
@@ -147,9 +162,7 @@ def _brief_row(
         return [lock.pattern, held, short_person(lock.by, lock.owner, ""), freeze_brief(lock, now)]
     if lock.freeze:
         by = short_person(lock.freeze.by or lock.principal, lock.owner, "")
-        if not lock.freeze.ended and (pattern := patterns.get(lock.freeze.id)):
-            return [lock.name, held, by, f"frozen with {pattern}"]
-        return [lock.name, held, by, lock_brief(lock, now)]
+        return [lock.name, held, by, _frozen_with(lock, patterns) or lock_brief(lock, now)]
     by = short_person(lock.principal, lock.owner, lock.who)
     return [lock.name, held, by, operation(lock.operation)]
 

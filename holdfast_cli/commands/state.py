@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.api import form
 from holdfast_cli import private_file
-from holdfast_cli.api import deletions, state_versions, version_reference
+from holdfast_cli.api import deletions, frozen_patterns, state_versions, version_reference
 from holdfast_cli.api.deletions import Deleter, Deletion
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
@@ -129,7 +129,7 @@ def _list(args: argparse.Namespace) -> None:
             output.write(_table_of_deleted(api, states, brief=brief))
         else:
             heading = "DECLARED" if args.declared else "MODIFIED"
-            output.write(_table_of_states(states, heading, api.now(), brief=brief))
+            output.write(_table_of_states(api, states, heading, brief=brief))
     else:
         output.write(output.wrapped(f"No states found in your scope{_named(args.states)}."))
 
@@ -167,8 +167,10 @@ def _is_wanted(item: "v1.StateItem", args: argparse.Namespace, now: datetime) ->
     )
 
 
-def _table_of_states(states: "list[v1.StateItem]", modified: str, now: datetime, *, brief: bool) -> str:
-    columns = _columns(states, modified, now, brief=brief)
+def _table_of_states(api: "Api", states: "list[v1.StateItem]", modified: str, *, brief: bool) -> str:
+    columns = _columns(states, modified, api.now(), brief=brief)
+    if brief:
+        columns["LOCK"] = frozen_patterns.briefly(api, [item.lock for item in states])
     if brief and modified != "MODIFIED":
         columns = _telling(columns)
     return _in_colours(states, columns)

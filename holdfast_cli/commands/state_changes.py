@@ -130,11 +130,13 @@ def _restore(args: argparse.Namespace) -> None:
     if restored.changed is False:
         done = f"The state {args.state} already has that content: nothing was written."
     else:
-        source = f"version {restored.restored_from or version.version}, whose serial is"
-        done = (
-            f"The state {args.state} is restored: {_with_serial(args, restored)} has the content of "
-            f"{'serial' if _is_brief(args) else source} {whole(restored.restored_serial)}. {_PLAN}"
-        )
+        now, source = _with_serial(args, restored), whole(restored.restored_serial)
+        if _is_brief(args):
+            outcome = f"has {now} now, restored from serial {source}"
+        else:
+            which = f"version {restored.restored_from or version.version}, whose serial is {source}"
+            outcome = f"is restored: {now} has the content of {which}"
+        done = f"The state {args.state} {outcome}. {_PLAN}"
     _tell(args, restored, done)
 
 
@@ -223,7 +225,9 @@ def _undelete(args: argparse.Namespace) -> None:
             v1.ResolvedVersion, {"version": undeleted.from_version, "time": undeleted.raw.get("from_time")}
         )
         with output.after(back):
-            content = f"It has the content of the deleted version ({_described(api, args, source)})."
+            which = _described(api, args, source)
+            of_marker = "" if which.startswith("serial") else "the deleted version, "
+            content = f"It was restored from {of_marker}{which}."
     else:
         content = (
             f"It has the content of version {undeleted.from_version}, which was written "

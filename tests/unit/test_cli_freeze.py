@@ -350,12 +350,31 @@ def test_a_pattern_that_matches_everything_asks(stub: ApiStub, pattern: str) -> 
 
 
 def test_an_unfreeze_names_the_freeze_that_it_saw(stub: ApiStub) -> None:
-    stub.reply(of_lock(freeze()), answer({"name": NAME, "removed": True}))
+    stub.reply(of_lock(freeze(id=32 * "b")), freezes("app/*"), answer({"name": NAME, "removed": True}))
 
     said = f"{NAME} is not frozen any more. The reason was: incident 4711.\n"
     assert output(stub, "state", "unfreeze", NAME) == said
     asked = stub.asked[-1]
-    assert (asked.method, asked.path) == ("DELETE", f"/manage/v1/freeze/{NAME}?id={32 * 'a'}")
+    assert (asked.method, asked.path) == ("DELETE", f"/manage/v1/freeze/{NAME}?id={32 * 'b'}")
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_an_unfreeze_of_one_state_of_a_pattern_says_that_the_pattern_stays_frozen(
+    stub: ApiStub, removed: bool
+) -> None:
+    stub.reply(of_lock(freeze()), freezes("network/*"), answer({"name": NAME, "removed": removed}))
+
+    said = terminal.run([HOLDFAST, "state", "unfreeze", NAME], environment(stub, TERM="dumb"), columns=80)
+
+    stays = "The pattern network/* stays frozen: `holdfast state unfreeze 'network/*'` lifts that freeze."
+    assert (stays in " ".join(said.split())) == removed
+    assert not any(line.startswith(" ") for line in said.splitlines())
+
+
+def test_an_unfreeze_does_not_fail_because_the_frozen_patterns_cannot_be_read(stub: ApiStub) -> None:
+    stub.reply(of_lock(freeze()), refusal(403, "not_allowed", "No."), answer({"name": NAME, "removed": True}))
+
+    assert output(stub, "state", "unfreeze", NAME).endswith("The reason was: incident 4711.\n")
 
 
 @pytest.mark.parametrize(
@@ -370,7 +389,8 @@ def test_what_is_not_frozen_is_said_so_and_stays(stub: ApiStub, held_lock: objec
 
 
 def test_another_freeze_that_came_meanwhile_stays(stub: ApiStub) -> None:
-    stub.reply(of_lock(freeze()), refusal(409, "lock_not_matched", "Another freeze is held now."))
+    refused = refusal(409, "lock_not_matched", "Another freeze is held now.")
+    stub.reply(of_lock(freeze()), freezes(), refused)
 
     done = run(stub, "state", "unfreeze", NAME)
 

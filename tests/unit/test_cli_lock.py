@@ -141,6 +141,35 @@ network/us   1 min  bea@example.com  frozen with network/*
     )
 
 
+def test_with_long_too_the_states_of_a_frozen_pattern_are_below_it_and_a_pipe_has_their_order(
+    stub: ApiStub,
+) -> None:
+    of_pattern = freeze(reason="incident 4711", id=32 * "a", by="token:ada")
+    listed = (
+        page(
+            "locks",
+            {"name": "network/eu", **of_pattern, "since": ago(minutes=3)},
+            {"name": "app", **lock(since=ago(minutes=2.5))},
+            {"name": "network/us", **of_pattern, "since": ago(minutes=1)},
+        ),
+        frozen_patterns("network/*"),
+        HEALTH,
+    )
+    words = ("lock", "list", "--long")
+    stub.reply(*listed)
+
+    shown = terminal.run([HOLDFAST, *words], environment(stub, TERM="dumb"), columns=300)
+
+    _, *rows = shown.splitlines()
+    assert [row.split()[0] for row in rows] == ["app", "network/*", "network/eu", "network/us"]
+    assert shown.count("frozen: incident 4711") == 1
+    assert shown.count("frozen with network/*") == 2
+    assert shown.count(32 * "a") == 3
+    stub.reply(*listed)
+    _, *rows = output(stub, *words).splitlines()
+    assert [row.split()[0] for row in rows] == ["network/eu", "app", "network/*", "network/us"]
+
+
 def test_only_old_locks_are_shown_if_that_is_asked(stub: ApiStub) -> None:
     old, young = lock(since=ago(minutes=61)), lock(since=ago(minutes=59))
     stub.reply(page("locks", {"name": "old", **old}, {"name": "young", **young}), frozen_patterns("x/*"))

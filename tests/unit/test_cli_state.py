@@ -152,6 +152,59 @@ def test_options_narrow_a_list_down(stub: ApiStub, options: list[str], query: st
     assert [one.path for one in stub.asked] == [f"/manage/v1/states{query}"]
 
 
+def test_a_terminal_has_the_reason_of_a_frozen_pattern_once_and_a_pipe_each_time(stub: ApiStub) -> None:
+    until = (datetime.now(UTC) + timedelta(hours=2, seconds=30)).isoformat(timespec="seconds")
+    together, alone = freeze(until=until), freeze(id=32 * "b", reason="key ceremony")
+    states = page(
+        "states",
+        item("app", 812, lock=alone),
+        item("network/dns", 812, lock=together),
+        item("network/eu", 812, lock=lock()),
+        item("network/us", 812, lock=together),
+    )
+    freezes = answer(
+        {
+            "freezes": [
+                {
+                    "id": 32 * letter,
+                    "reason": "-",
+                    "until": None,
+                    "by": "token:ada",
+                    "owner": None,
+                    "since": ago(minutes=2),
+                    "liftable": True,
+                    "pattern": f"network/{letter}*",
+                }
+                for letter in "cab"
+            ]
+        }
+    )
+    plain = environment(stub, TERM="dumb")
+
+    def held(*replies: Reply, words: tuple[str, ...] = ("state", "list")) -> list[str]:
+        stub.reply(states, *replies)
+        lines = terminal.run([HOLDFAST, *words], plain, columns=200).splitlines()
+        return [re.split(r"  +", line)[3] for line in lines[1:]]
+
+    assert held(freezes) == [
+        "frozen: key ceremony",
+        "frozen with network/a*, ends in 2 h: incident 4711",
+        'locked 9 d, "bob@desk"',
+        "frozen with network/a*",
+    ]
+    assert stub.asked[-1].path == "/manage/v1/freezes"
+    repeated = ["frozen: key ceremony", "frozen, ends in 2 h: incident 4711"]
+    repeated += ['locked 9 d, "bob@desk"', "frozen, ends in 2 h: incident 4711"]
+    assert held(refusal(403, "not_allowed", "No.")) == repeated
+    assert held(answer({"freezes": []})) == repeated
+    asked = len(stub.asked)
+    stub.reply(states)
+    assert output(stub, "state", "list").count(": incident 4711") == 2
+    stub.reply(page("states", item("app", 812, lock=together)))
+    assert terminal.run([HOLDFAST, "state", "list"], plain, columns=200).count(": incident 4711") == 1
+    assert len(stub.asked) == asked + 2
+
+
 def test_names_without_a_state_are_listed_with_their_locks(stub: ApiStub) -> None:
     declared = [item(name, None) for name in ("app", "network/prod", "new", "network/prdo")]
     stub.reply(page("states", *declared), page("states", SMALL, OLD, FIRST))

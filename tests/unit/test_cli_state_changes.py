@@ -124,7 +124,7 @@ def test_a_terminal_is_told_of_a_restore_by_serial_age_and_person(
     which = r'serial 12, written \d+ d ago by "bob@desk"'
     at = "@12, " if named == "@12" else ""
     assert re.search(f"Restoring network/prod to {at}{which}. The current version has serial 14.", brief)
-    assert "The state network/prod is restored: serial 15 has the content of serial 12. A" in brief
+    assert "The state network/prod has serial 15 now, restored from serial 12. A" in brief
     assert "v-1" not in brief
     assert SAID in long
     assert "version v-15 with serial 15 has the content of version v-12" in long
@@ -375,7 +375,10 @@ def test_an_undelete_says_what_is_back(stub: ApiStub) -> None:
             page("versions", version("v-14", 14, "2026-11-20T14:00:00Z")),
             r'serial 14, written \d+ d ago by "bob@desk"',
         ),
-        (refusal(403, "forbidden", "Ask somebody with the role."), r"written \d+ d ago"),
+        (
+            refusal(403, "forbidden", "Ask somebody with the role."),
+            r"the deleted version, written \d+ d ago",
+        ),
     ],
 )
 def test_a_terminal_is_told_of_an_undelete_by_serial_age_and_person(
@@ -386,8 +389,8 @@ def test_a_terminal_is_told_of_an_undelete_by_serial_age_and_person(
 
     printed = terminal.run([HOLDFAST, "state", "undelete", NAME], plain, columns=400)
 
-    back = "The state network/prod is back as serial 14. It has the content of the deleted version"
-    assert re.search(rf"{back} \({said}\)\. Run", printed)
+    back = "The state network/prod is back as serial 14. It was restored from"
+    assert re.search(rf"{back} {said}\. Run", printed)
     assert "v-1" not in printed
     stub.reply(MARKER, answer(BACK))
     printed = terminal.run([HOLDFAST, "state", "undelete", NAME, "--long"], plain, columns=400)
