@@ -80,19 +80,19 @@ class InvalidName(Invalid, status=400, code="invalid_state_name"):
 
 
 class InvalidLockInfo(Invalid, status=400, code="invalid_lock_info"):
-    """The body is not lock info."""
+    """The lock info is invalid, or its ID differs from the `ID` in the query."""
 
 
 class InvalidState(Invalid, status=400, code="invalid_state"):
-    """The body is not a valid state document."""
+    """The sent state is not a state document that Holdfast accepts."""
 
 
 class InvalidBody(Invalid, status=400, code="invalid_body"):
-    """The body is malformed, or a proxy altered it."""
+    """The body did not arrive as it was sent, or is not valid for a request for a session."""
 
 
 class InvalidId(Invalid, status=400, code="invalid_id"):
-    """An ID in the `cloud {}` request is invalid."""
+    """An ID in the `cloud {}` request is not an ID that this API created."""
 
 
 class InvalidDocument(Invalid, status=400, code="invalid_document"):
@@ -132,7 +132,7 @@ class MethodNotAllowed(Invalid, status=405, code="method_not_allowed"):
 
 
 class TooLarge(Invalid, status=413, code="too_large"):
-    """The request or its response is too large."""
+    """The request, the response or a state is too large."""
 
 
 class LockRequired(Invalid, status=428, code="lock_required"):
@@ -153,7 +153,7 @@ class NotAuthenticated(Denied, status=401, code="not_authenticated"):
 
 
 class NotAllowed(Denied, status=403, code="not_allowed"):
-    """The caller's role or scope does not allow the request."""
+    """The caller may not do this, for example because of the role, the scope or the network."""
 
 
 class NotSigned(Denied, status=403, code="not_signed"):
@@ -165,7 +165,7 @@ class Absent(HoldfastError):
 
 
 class NoState(Absent, status=404, code="no_state"):
-    """The state does not exist."""
+    """The state does not exist, or was deleted."""
 
 
 class NoVersions(Absent, status=404, code="no_versions"):
@@ -173,7 +173,7 @@ class NoVersions(Absent, status=404, code="no_versions"):
 
 
 class NoSuchVersion(Absent, status=404, code="no_such_version"):
-    """The state has no version with this ID. It may be another state's ID, or a delete marker's."""
+    """The state does not have the requested version. The ID may be another state's, or a delete marker's."""
 
 
 class NoResource(Absent, status=404, code="no_resource"):
@@ -189,11 +189,11 @@ class NoVersion(Absent, status=409, code="no_version"):
 
 
 class StateDeleted(Absent, status=409, code="state_deleted"):
-    """The state is deleted: undelete it first."""
+    """The state is deleted, so no version can be restored; undelete the state first."""
 
 
 class UploadMissing(Absent, status=409, code="upload_missing"):
-    """The uploaded state is missing."""
+    """The uploaded state is missing, because it was not uploaded or was removed afterwards."""
 
 
 class Conflict(HoldfastError):
@@ -201,15 +201,15 @@ class Conflict(HoldfastError):
 
 
 class SerialNotNewer(Conflict, status=409, code="serial_not_newer"):
-    """The serial is not above the last acknowledged serial."""
+    """The serial is not above the last acknowledged serial, or no higher serial is possible."""
 
 
 class LineageChanged(Conflict, status=409, code="lineage_changed"):
-    """The lineage differs from the current state's."""
+    """The lineage differs from that of the current state, or a blank document would replace a state."""
 
 
 class BaseChanged(Conflict, status=409, code="base_changed"):
-    """The state has changed since the client read it."""
+    """The state or its workspace record is not as the client last read it."""
 
 
 class UnreadableState(Conflict, status=409, code="unreadable_state"):
@@ -217,15 +217,15 @@ class UnreadableState(Conflict, status=409, code="unreadable_state"):
 
 
 class UnreadableVersion(Conflict, status=409, code="unreadable_version"):
-    """The version's content is not a state document."""
+    """The version's content is not a state document that Holdfast can read."""
 
 
 class UnreadableRecord(Conflict, status=409, code="unreadable_record"):
-    """The record of a workspace or of frozen patterns is not valid."""
+    """Holdfast cannot read the record of a workspace or of frozen patterns."""
 
 
 class EncryptedState(Conflict, status=409, code="encrypted_state"):
-    """The client encrypted the state. It cannot be read, and its serial cannot be changed."""
+    """The client encrypted the state, so Holdfast cannot read its content or change its serial."""
 
 
 class UploadAltered(Conflict, status=409, code="upload_altered"):
@@ -233,7 +233,7 @@ class UploadAltered(Conflict, status=409, code="upload_altered"):
 
 
 class WorkspaceExists(Conflict, status=409, code="workspace_exists"):
-    """Another client has just created this workspace."""
+    """The workspace already exists, for example because another client has just created it."""
 
 
 class ResourcesTracked(Conflict, status=409, code="resources_tracked"):
@@ -245,23 +245,23 @@ class JustDeleted(Conflict, status=409, code="just_deleted"):
 
 
 class LockLost(Conflict, status=409, code="lock_lost"):
-    """The lock was lost before or during the write."""
+    """The write lost its lock, or another client acquired the lock during a write without a lock."""
 
 
 class LockNotMatched(Conflict, status=409, code="lock_not_matched"):
-    """The release or force-unlock does not match the current lock, or there is no lock."""
+    """The lock or freeze to remove is not the current one, is too young, or is already gone."""
 
 
 class NotFrozen(Conflict, status=409, code="not_frozen"):
-    """The current lock is not a freeze."""
+    """The state is not frozen."""
 
 
 class RacedWriter(Conflict, status=409, code="raced_another_writer"):
-    """Another client kept changing the object."""
+    """Another client changed the same object during the request."""
 
 
 class Locked(Conflict, status=423, code="locked"):
-    """Another client holds the lock. The body is the holder's lock info, as Terraform expects it.
+    """The state has a lock that this request does not hold. The body is lock info, as Terraform expects it.
 
     Attributes:
         is_released: whether waiting helps, because somebody will release the lock.
@@ -279,7 +279,7 @@ class Locked(Conflict, status=423, code="locked"):
 
 
 class Frozen(Locked, status=423, code="frozen"):
-    """The state is frozen. The body is the lock info of the freeze, as for any lock."""
+    """The state is frozen, or a frozen pattern matches its name. The body is the lock info of the freeze."""
 
     is_released = False
 
@@ -298,25 +298,25 @@ class Unsettled(HoldfastError):
 
 
 class UnlockOutcomeUnknown(Unsettled, status=409, code="unlock_undecided"):
-    """The outcome of a force-unlock is unknown. It named no ID, so a client must not retry it by itself."""
+    """The outcome of a force-unlock without a lock ID is unknown. A client must not retry it by itself."""
 
 
 class DeleteOutcomeUnknown(Unsettled, status=409, code="delete_undecided"):
-    """The delete lost its lock, so the outcome of the delete is unknown.
+    """The delete or undeclare lost its lock, so its outcome is unknown.
 
     A retry or somebody else removed the lock.
     """
 
 
 class RestoreOutcomeUnknown(Unsettled, status=409, code="restore_undecided"):
-    """The restore lost its lock, so the outcome of the restore is unknown.
+    """The restore lost its lock or its freeze, so its outcome is unknown.
 
     A retry or somebody else removed the lock.
     """
 
 
 class UndeleteOutcomeUnknown(Unsettled, status=409, code="undelete_undecided"):
-    """The undelete lost its lock, so the outcome of the undelete is unknown.
+    """The undelete lost its lock, so its outcome is unknown.
 
     A retry or somebody else removed the lock.
     """
@@ -327,11 +327,11 @@ class LockLeft(Unsettled, status=500, code="lock_left"):
 
 
 class StorageRefused(Unsettled, status=500, code="storage_refused"):
-    """S3 refused the function's request. This is a fault of the deployment, not of the request."""
+    """S3 or CloudWatch Logs refused the function's request. This is a fault of the deployment."""
 
 
 class OutcomeUnknown(Unsettled, status=503, code="undecided"):
-    """S3 did not confirm the request in time; a retry is safe."""
+    """AWS did not complete the request, or other requests kept changing the lock; a retry is safe."""
 
     def headers(self) -> dict[str, str]:
         """Return `Retry-After` in seconds; Terraform honours it."""

@@ -31,12 +31,13 @@ class AlarmSettings:
         text(
             'minutes, hours or days, as in "30m", "1h" or "2d"', re.compile("[1-9][0-9]{0,3}[mhd]").fullmatch
         ),
-        "A lock that is older than this raises an alarm. The alarm needs the setting `watch`.",
+        "A lock that has been held for longer raises an alarm. The alarm needs the setting `watch`.",
         default="1h",
     )
     slow: int = setting(
         whole_number(100, 25000),
-        'A p99 duration of the function for `backend "http"` above this many milliseconds raises an alarm.',
+        'An alarm is raised if the p99 duration of the function for `backend "http"` exceeds this many '
+        "milliseconds in an hour with at least 1,000 requests.",
         default=3000,
     )
 

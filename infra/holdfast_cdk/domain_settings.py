@@ -32,7 +32,7 @@ class DomainSettings:
             '1a2b3c4d-1111-4222-8333-444455556666"',
             CERTIFICATE.fullmatch,
         ),
-        "The certificate of the domain, in the same account and region.",
+        "The certificate of the domain, in the account and region of the team.",
     )
     keep_default_endpoint: bool = setting(
         flag(), "The API also keeps the address that AWS gave it.", default=False

@@ -17,7 +17,7 @@ class Notify:
             'the ARN of a standard topic, as in "arn:aws:sns:eu-central-1:123456789012:holdfast"',
             TOPIC.fullmatch,
         ),
-        "The topic is in the same account and region.",
+        "This topic gets the messages. It is in the account and region of the team.",
     )
     events: tuple[str, ...] = setting(
         Texts(
@@ -25,8 +25,8 @@ class Notify:
             word_of('the name of an event, as in "state.written"', lambda: tuple(map(str, NOTIFIABLE))),
             len(NOTIFIABLE),
         ),
-        "Holdfast sends a message for each of these [events](audit-events.md#events). All events are "
-        "allowed, except `sign_in.refused` and `sign_in.failed`.",
+        "Holdfast sends messages about these events. All [events](audit-events.md#events) are allowed, "
+        "except `sign_in.refused` and `sign_in.failed`.",
         unset="[the default events](watching.md#notifications)",
         default=tuple(map(str, NOTIFIED)),
     )

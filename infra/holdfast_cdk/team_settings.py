@@ -36,7 +36,7 @@ LOCAL_ACCOUNT = "000000000000"
 
 _NEVER = "A changed value creates another stack, which has no states."
 _STAY = "Holdfast does not move existing logs."
-_TWO_DEPLOYMENTS = "Change keys [in two deployments](keys.md#change-the-key)."
+_TWO_DEPLOYMENTS = "Change the keys [in two deployments](keys.md#change-the-key)."
 _OLD_TOO = "The new value also applies to existing logs."
 
 # The values that CloudWatch Logs accepts. CDK and botocore have them only in texts; a test compares them.
@@ -74,10 +74,12 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "With `governance`, the bucket policy denies everybody the removal of the retention. With "
-        "`compliance`, AWS lets nobody remove the retention.",
+        "With `governance`, the bucket policy denies everybody the removal of a state version's retention. "
+        "With `compliance`, AWS lets nobody remove a retention.",
     )
-    days: int = setting(whole_number(1, MAX_DAYS), "Retention protects each version for this many days.")
+    days: int = setting(
+        whole_number(1, MAX_DAYS), "S3 protects each version for this many days after it was written."
+    )
     bucket_default: bool = setting(
         flag(),
         'S3 protects every new object, including locks, tokens and objects that `backend "s3"` writes.',
@@ -91,7 +93,8 @@ class History:
 
     days: int = setting(
         whole_number(1, 36500),
-        "S3 removes a version this many days after the next version was written; at least `retention.days`.",
+        "S3 can remove a version this many days after the next version was written; at least "
+        "`retention.days`.",
     )
     keep_versions: int = setting(
         whole_number(1, 100),
@@ -104,8 +107,10 @@ class History:
 class Throttling:
     """The request limits of the API. The API responds with 429 above them, and Terraform retries."""
 
-    rate: int = setting(whole_number(1, 10000), "The API accepts this many requests a second.", default=100)
-    burst: int = setting(whole_number(1, 5000), "The API accepts this many requests at once.", default=200)
+    rate: int = setting(
+        whole_number(1, 10000), "Most routes accept this many requests a second.", default=100
+    )
+    burst: int = setting(whole_number(1, 5000), "Most routes accept this many requests at once.", default=200)
 
 
 FEW_RATE, FEW_BURST = 10, 20
@@ -127,7 +132,7 @@ class Memory:
 
     backend: int = _megabytes('The memory of the function for `backend "http"`, in MB.')
     cloud: int = _megabytes('The memory of the function for `cloud {}` and `backend "remote"`, in MB.')
-    management: int = _megabytes("The memory of the function for operators' requests, in MB.")
+    management: int = _megabytes("The memory of the function for the management API, in MB.")
     authorizer: int = _megabytes(
         "The memory of the functions for [credentials and sessions](limits.md#memory-of-the-authorizer), in "
         "MB."
@@ -196,7 +201,7 @@ class Replica:
 
     region: str = setting(
         word_of('an AWS region in quotes, as in "eu-west-1"', partitions),
-        "The replica is in this region, which must be in the same partition and bootstrapped for CDK.",
+        "The replica is in this other region, which must be in the same partition and bootstrapped for CDK.",
     )
 
 
@@ -222,11 +227,15 @@ class Team:
         unset="from your credentials",
         default=None,
     )
-    require_lock: bool = setting(flag(), "A write needs the state's lock.", default=True)
+    require_lock: bool = setting(
+        flag(),
+        'With `backend "http"`, a write needs the state\'s lock. With `cloud {}`, every write needs it.',
+        default=True,
+    )
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
-        "With `declared`, Holdfast refuses a state name that has no state until `holdfast state declare` "
-        "declares the name.",
+        "With `declared`, clients can use a name that has no state only after `holdfast state declare` has "
+        "declared the name.",
         default="any",
     )
     own_locks: Literal["named", "any", False] = setting(
@@ -236,13 +245,13 @@ class Team:
     )
     native_clients: bool = setting(
         flag(),
-        'The bucket also accepts the unconditional writes of `backend "s3"`.',
+        'The bucket policy also allows the unconditional writes of states by `backend "s3"`.',
         default=False,
     )
     max_state_mb: int = setting(
         whole_number(1, LARGEST_STATE_MB),
-        'The largest state in MB, except for `backend "http"`; a higher value may need '
-        "[more `memory`](limits.md#states-through-cloud).",
+        "The largest state that `cloud {}` or a restore writes, in MB. A higher value may need [more "
+        "`memory`](limits.md#states-through-cloud).",
         default=100,
     )
     retention: Retention | None = setting(
@@ -254,8 +263,8 @@ class Team:
     )
     history: History | None = setting(
         Table(History, "{ days = 365, keep_versions = 100 }"),
-        "S3 removes old state versions, except the newest `keep_versions`.",
-        deployed="S3 removes old versions for good within two days, or when their retention ends.",
+        "S3 removes old versions of states and locks, except the newest `keep_versions` of each.",
+        deployed="S3 removes old versions for good, usually within two days, or when their retention ends.",
         unset="S3 keeps every version",
         default=None,
     )
@@ -264,8 +273,8 @@ class Team:
             f'"kms", "s3" or the ARN of a KMS key, {_KMS_KEY_WRITTEN}',
             lambda key: key in ("kms", "s3") or KMS_KEY.fullmatch(key),
         ),
-        "Encrypts states and records: `kms` means the stack's own KMS key, `s3` means S3's own keys, and an "
-        "ARN means [your key](keys.md).",
+        "S3 encrypts new states, locks and records with this key: `kms` means the stack's own KMS key, `s3` "
+        "means S3's own keys, and an ARN means [your key](keys.md).",
         deployed=_TWO_DEPLOYMENTS,
         default="kms",
     )
@@ -278,7 +287,7 @@ class Team:
             ),
             most=5,
         ),
-        "The functions may use these keys, too.",
+        "The functions may also use these keys, for example to read older versions.",
         deployed=_TWO_DEPLOYMENTS,
         unset="none",
         default=(),
@@ -307,7 +316,7 @@ class Team:
     )
     access_logs: AccessLogs | None = setting(
         Table(AccessLogs, '{ bucket = "acme-s3-logs", prefix = "holdfast/" }'),
-        "S3 writes its server access logs to this bucket.",
+        "S3 writes the server access logs of the state bucket to this bucket.",
         deployed=_STAY,
         unset="the stack's own bucket",
         default=None,
@@ -327,7 +336,7 @@ class Team:
     )
     audit_archive: AuditArchive | None = setting(
         Table(AuditArchive, "{ days = 365 }"),
-        "[A bucket under Object Lock](audit.md#the-archive) keeps the audit trail.",
+        "[A bucket under Object Lock](audit.md#the-archive) also keeps the audit trail.",
         unset="none",
         default=None,
     )
@@ -339,12 +348,12 @@ class Team:
     )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
-        "How many requests the API accepts; some routes have [other limits](limits.md#limits-of-routes).",
+        "The limits of requests; some routes have [other limits](limits.md#limits-of-routes).",
         default=Throttling(),
     )
     memory: Memory = setting(
         Table(Memory, as_toml(asdict(Memory()))),
-        f"The memory of the functions in MB. {_WHOLE_VCPU} MB give a function one vCPU. A new AWS account "
+        f"The memory of the main functions in MB. {_WHOLE_VCPU} MB give a function one vCPU. A new AWS account "
         "may allow only 3008 MB.",
         default=Memory(),
     )
@@ -365,7 +374,7 @@ class Team:
             '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
             '1a2b3c4d-1111-4222-8333-444455556666" }',
         ),
-        "The API uses your domain name.",
+        "The API has your domain name.",
         deployed="[Change the address of each client](removing.md#when-the-apis-address-changes).",
         unset="none",
         default=None,
@@ -413,7 +422,7 @@ class Team:
             # A stack has at most 50 tags, including holdfast:team.
             most=48,
         ),
-        "All resources of the stack have these tags and `holdfast:team`.",
+        "Each resource of the stack that can have tags has these tags and `holdfast:team`.",
         unset="none",
         default_factory=dict,
     )

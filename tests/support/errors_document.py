@@ -10,7 +10,7 @@ from tests.support.pages import page
 
 PATH: Final = page("error-codes.md")
 TABLE: Final = re.compile(r"(<!-- Begin of the codes: .*? -->\n).*?(<!-- End of the codes\. -->)", re.DOTALL)
-FAULT: Final = (500, "fault", "Holdfast has a bug")
+FAULT: Final = (500, "fault", "Holdfast has a bug, or an object in the bucket is damaged")
 """The row for any other exception, which has no class."""
 
 

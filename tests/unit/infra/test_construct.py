@@ -183,7 +183,7 @@ def test_help_shows_each_setting_of_a_table_with_its_default(name: str) -> None:
 
 
 def test_help_says_the_default_and_the_unit() -> None:
-    assert "    rate: The API accepts this many requests a second. Default: 100." in str(
+    assert "    rate: Most routes accept this many requests a second. Default: 100." in str(
         inspect.getdoc(holdfast_cdk.Throttling)
     )
     assert "days: Retention protects each version for this many days. Required." in str(Retention.__doc__)
