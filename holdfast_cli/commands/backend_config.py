@@ -50,7 +50,7 @@ The workspace is the rest, with ':' instead of '/'.""",
         option(
             "--outputs",
             action="store_true",
-            help="print a terraform_remote_state data source, for configurations that read its outputs",
+            help="print a terraform_remote_state data source, to read the state's outputs elsewhere",
         ),
         option("--cloud", action="store_true", help="print a cloud block, for a state whose name has a '/'"),
         option(

@@ -276,7 +276,7 @@ def _check(args: argparse.Namespace, run: Run) -> None:
 
 @_step(
     "close",
-    "lock the source for good",
+    "lock the states in the source for good",
     """\
 Acquire the source's locks with a message that says where the states are now, compare
 every state once more, and keep the locks. The command does not close a state that was
@@ -321,7 +321,7 @@ def _reopen(args: argparse.Namespace, run: Run) -> None:
 
 @COMMAND.add(
     "rewrite",
-    "print the changes of configurations",
+    "print the changes that configurations need",
     """\
 In the files below a folder, find the `backend`, `cloud` and Terragrunt `remote_state`
 blocks of the plan's states, and print a diff that changes these blocks to Holdfast. The

@@ -197,7 +197,7 @@ def _show(args: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "break",
-    "remove the lock of a killed client",
+    "remove a lock, such as that of a killed client",
     """\
 Remove exactly the named lock. The command does not remove a lock that a client acquires
 later, even if that lock has the same ID. A client that still works under the removed lock

@@ -228,7 +228,7 @@ changed. The token's lifetime starts again. {arguments.needs("read and write")}"
             f"{rules.shown(DEFAULT_KEPT)}"
         ),
     ),
-    _expires_option("default: the lifetime that the token was created with"),
+    _expires_option("default: the same lifetime again"),
     arguments.TEAM,
     arguments.as_json(),
 )

@@ -54,7 +54,7 @@ def _status(args: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "enable",
-    "let the function probe the API, or renew its token",
+    "let the function probe the API, or renew the token of the probe",
     f"""\
 Create a token that may only acquire the lock of one reserved name, and store it where
 only the function may read it. The token expires after {DEFAULT_LIFETIME.days} days, or

@@ -47,7 +47,8 @@ REGION: Final = option(
     "--region",
     type=rules.region,
     metavar="REGION",
-    help="the AWS region; default: AWS_REGION, else the profile's region, else the region of the AWS profile",
+    help="the AWS region; default: AWS_REGION or AWS_DEFAULT_REGION, else the profile's region, else the "
+    "region of the AWS profile",
 )
 TEAM: Final = several(_TEAM, PROFILE, REGION)
 """Options that name a team, a profile and a region."""
@@ -58,7 +59,8 @@ ADDRESS_OR_TEAM: Final = several(
             "--address",
             type=rules.address,
             metavar="URL",
-            help="the API's base URL; default: HOLDFAST_ADDRESS, or else the profile's address",
+            help="the API's base URL; default: HOLDFAST_ADDRESS, or else the address of the profile or of "
+            "the team's stack",
         ),
     ),
     PROFILE,

@@ -353,8 +353,8 @@ class Team:
     )
     memory: Memory = setting(
         Table(Memory, as_toml(asdict(Memory()))),
-        f"The memory of the main functions in MB. {_WHOLE_VCPU} MB give a function one vCPU. A new AWS account "
-        "may allow only 3008 MB.",
+        f"The memory of the main functions in MB. {_WHOLE_VCPU} MB give a function one vCPU. A new AWS "
+        "account may allow only 3008 MB.",
         default=Memory(),
     )
     keep_warm: bool = setting(

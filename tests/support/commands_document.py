@@ -18,8 +18,10 @@ For people who type `holdfast`: find a command, and what its options mean. The s
 """
 _END: Final = "\n\n<!-- End of the commands. -->\n"
 _CREDENTIALS: Final = {
-    "look and undo": "These commands use the API, with [Terraform's credentials](command.md#set-up).\n",
-    "for operators, with AWS credentials": "These commands use the team's bucket and audit log.\n",
+    "look and undo": "These commands use the API, usually with [Terraform's credentials]"
+    "(command.md#set-up).\n",
+    "for operators, with AWS credentials": "These commands use AWS directly, mainly the team's bucket or "
+    "audit log.\n",
 }
 """Group of the help -> what its section says first."""
 _MANY: Final = 3

@@ -50,15 +50,15 @@ class FreezeOfLock(PlacedFreeze):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Lock(Document):
-    """A lock. A list shows the first 200 characters of each text."""
+    """A lock. A list shows the first 200 characters of each text that the client chose."""
 
     id: str  # the lock ID that the client chose
     version: str  # the version ID of the lock object, which identifies exactly this lock
-    who: str  # the user and the machine, as the client says
+    who: str  # the user and the machine that the client names, or with `cloud {}` the principal
     principal: str | None  # the principal who acquired the lock; null if another program did
-    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
-    operation: str  # the operation for which the client acquired the lock, as the client says
-    info: str  # a further text from the client
+    owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
+    operation: str  # why the lock was acquired, such as `OperationTypeApply` or `cloud`
+    info: str  # a further text about the operation
     since: Time  # when the lock was acquired
     freeze: FreezeOfLock | None  # the freeze; null if the lock is not a freeze
 
@@ -75,10 +75,10 @@ class StateItem(Document):
     """A state in a list."""
 
     name: str  # the name of the state
-    size: int | None  # bytes of the current version; null if only a lock exists, or if the state is deleted
+    size: int | None  # bytes of the current version; null if there is no current version
     modified: datetime | None  # when the state (with `declared`: its record) was last written or deleted
     deleted: Flag  # whether the state is deleted
-    lock: Lock | None  # the current lock; null if the state is not locked
+    lock: Lock | None  # the current lock; null if the state is not locked, and in a list with `declared`
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -110,9 +110,9 @@ class StateDescription(Document):
     lineage: str | None  # the lineage of the current version
     terraform_version: str | None  # the version of the client that wrote the current version
     principal: str | None  # the principal who wrote it; null for a version of another program
-    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
-    who: str | None  # the user and the machine, as the client says
-    operation: str | None  # the client's operation, as the client says
+    owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
+    who: str | None  # the user and the machine that the client names, or with `cloud {}` the principal
+    operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
     status: _Status  # the outcome of the write of the current version
     encrypted: bool | None  # whether the client encrypted the current version
     resources: Resources | None  # the numbers of instances and outputs in the version; null if unknown
@@ -123,7 +123,7 @@ class StateDescription(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Version(Document):
-    """A version or a delete marker: an entry of the history. A delete marker has only an ID and a time."""
+    """A version or a delete marker: an entry of the history. A delete marker has no content."""
 
     version: str  # the version ID
     time: Time  # when the entry was written
@@ -134,9 +134,9 @@ class Version(Document):
     lineage: str | None  # the lineage
     terraform_version: str | None  # the version of the client that wrote this version
     principal: str | None  # the principal who wrote the version
-    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
-    who: str | None  # the user and the machine, as the client says
-    operation: str | None  # the client's operation, as the client says
+    owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
+    who: str | None  # the user and the machine that the client names, or with `cloud {}` the principal
+    operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
     lock_id: str | None  # the ID of the lock under which the version was written
     sha256: str | None  # the SHA-256 of the content, hexadecimal
     status: _Status  # the outcome of the write of the version
@@ -192,9 +192,9 @@ class Side(Document):
     time: Time  # when the version was written
     size: Number  # bytes of the version
     principal: str | None  # the principal who wrote the version; null for a version of another program
-    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
-    who: str | None  # the user and the machine, as the client says
-    operation: str | None  # the client's operation, as the client says
+    owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
+    who: str | None  # the user and the machine that the client names, or with `cloud {}` the principal
+    operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -265,7 +265,7 @@ class Resource(Document):
     mode: Annotated[str, Rule(words=MODES)]  # whether it is a resource or a data source
     type: str  # the type of the resource
     name: str  # the name of the resource, without the key of an instance
-    provider: str  # the source address of the provider, such as `hashicorp/aws` with its host name
+    provider: str  # the source address of the provider, such as `example.com/acme/cloud`
     tainted: Flag  # whether the resource is tainted, so that the next apply replaces it
     deposed: str | None  # the ID of a deposed object, which the next apply destroys; null for other objects
 
@@ -298,7 +298,7 @@ class Attributes(Document):
     version: str  # the ID of the version
     address: str  # the address, as clients print it; like all texts of the resource, cut to 500 characters
     type: str  # the type of the resource
-    provider: str  # the source address of the provider, such as `hashicorp/aws` with its host name
+    provider: str  # the source address of the provider, such as `example.com/acme/cloud`
     tainted: Flag  # whether the resource is tainted, so that the next apply replaces it
     values: Flag  # whether values are shown
     attributes: tuple[AttributeValue, ...]  # by name; objects and lists are split into their parts
@@ -351,7 +351,7 @@ class Deleted(Document):
     """The version that was deleted."""
 
     name: str  # the name of the state
-    version: str | None  # the ID of the version; null if the state was already deleted
+    version: str | None  # the ID of the version; null if there was no state
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -400,10 +400,10 @@ class LockOfState(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Removed(Document):
-    """The result of removing a lock."""
+    """The result of removing a lock or a freeze."""
 
     name: str  # the name of the state
-    removed: Flag  # false if the state was already unlocked
+    removed: Flag  # false if the lock or freeze was already gone
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -416,11 +416,11 @@ class Frozen(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PatternFreeze(PlacedFreeze):
-    """A frozen pattern: no state that matches it may be created."""
+    """A frozen pattern. Normally, no state whose name matches the pattern can be created."""
 
     pattern: str  # the pattern of names
     by: str  # the principal who froze the pattern
-    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
+    owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
     since: datetime | None  # when the pattern was frozen; null in the response to the request that froze it
     liftable: Flag  # whether the caller may unfreeze the pattern
 
@@ -496,14 +496,14 @@ class Principal(Document):
     team: str  # the name of the team whose API this is
     account: str  # the ID of the team's AWS account
     principal: str  # the principal
-    owner: str | None  # the owner of the credentials, as their creator named it; null if unnamed
+    owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
     role: Annotated[str | None, Rule(words=_ROLES)]  # the role; null if the caller has several grants
     scope: tuple[str, ...] | None  # the patterns of the states of `role`; null if `role` is null
     grants: tuple[Grant, ...]  # all grants; the caller may do what any of them allows
     may: tuple[AllowedAction, ...]  # every action, with the states on which the caller may do it
     method: str  # how the caller authenticated
     trust: str | None  # the name of the trust record with the grants; null if a token has the grants
-    expires: datetime | None  # when the credentials expire; null if they do not expire
+    expires: datetime | None  # when the credentials expire; null if they do not expire, or if this is unknown
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -29,7 +29,7 @@ class Field:
     limit: int = VALUE_LIMIT
 
 
-_FOR_FENCE: Final = "writes and the history compare it, and the history shows the result as `status`"
+_FOR_FENCE: Final = "Holdfast compares it with other versions, and the history shows the result as `status`"
 
 VERSION_FIELDS: Final[Mapping[str, Field]] = {
     "sha256": Field("sha256"),

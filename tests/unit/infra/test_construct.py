@@ -186,4 +186,6 @@ def test_help_says_the_default_and_the_unit() -> None:
     assert "    rate: Most routes accept this many requests a second. Default: 100." in str(
         inspect.getdoc(holdfast_cdk.Throttling)
     )
-    assert "days: Retention protects each version for this many days. Required." in str(Retention.__doc__)
+    assert "days: S3 protects each version for this many days after it was written. Required." in str(
+        Retention.__doc__
+    )
