@@ -228,7 +228,7 @@ def _note(resource: "v1.Resource") -> str:
 
 @COMMAND.add(
     "find",
-    "find the state of a resource",
+    "find the states that contain a resource",
     """\
 Show which states have a resource. Search for WORD, a part of its address; for its whole
 type; or for the whole value of its attribute id, arn, self_link or urn. The command

@@ -70,7 +70,7 @@ def test_the_names_and_the_exceptions_are_those_in_use() -> None:
     assert EXCEPTIONS.keys() <= used
     assert {found.partition("/")[0] for found in used - EXCEPTIONS.keys()} == COMPONENTS
     contributing = text(page("CONTRIBUTING.md"))
-    [said] = re.findall(r"^- Examples have the states (.*), and the people", contributing, re.MULTILINE)
+    [said] = re.findall(r"^- Examples use the states (.*), and the people", contributing, re.MULTILINE)
     assert {*re.findall(r"`(\w+)/…`", said)} == COMPONENTS
 
 
