@@ -52,7 +52,7 @@ class FreezeOfLock(PlacedFreeze):
 class Lock(Document):
     """A lock. A list shows the first 200 characters of each text that the client chose."""
 
-    id: str  # the lock ID that the client chose
+    id: str  # the ID of the lock
     version: str  # the version ID of the lock object, which identifies exactly this lock
     who: str  # the user and the machine that the client names, or with `cloud {}` the principal
     principal: str | None  # the principal who acquired the lock; null if another program did
@@ -85,7 +85,7 @@ class StateItem(Document):
 class StatePage(Document):
     """A page of states."""
 
-    states: tuple[StateItem, ...]  # the states, sorted by name
+    states: tuple[StateItem, ...]  # the states, in the order of their S3 keys
     next: str | None  # the cursor of the next page; null on the last page
 
 
@@ -266,7 +266,7 @@ class Resource(Document):
     type: str  # the type of the resource
     name: str  # the name of the resource, without the key of an instance
     provider: str  # the source address of the provider, such as `example.com/acme/cloud`
-    tainted: Flag  # whether the resource is tainted, so that the next apply replaces it
+    tainted: Flag  # whether the resource is tainted: the next apply then replaces it
     deposed: str | None  # the ID of a deposed object, which the next apply destroys; null for other objects
 
 
@@ -299,7 +299,7 @@ class Attributes(Document):
     address: str  # the address, as clients print it; like all texts of the resource, cut to 500 characters
     type: str  # the type of the resource
     provider: str  # the source address of the provider, such as `example.com/acme/cloud`
-    tainted: Flag  # whether the resource is tainted, so that the next apply replaces it
+    tainted: Flag  # whether the resource is tainted: the next apply then replaces it
     values: Flag  # whether values are shown
     attributes: tuple[AttributeValue, ...]  # by name; objects and lists are split into their parts
 
@@ -326,8 +326,8 @@ class SkippedState(Document):
 class FoundPage(Document):
     """A page of a search. A page without a match may have a next page."""
 
-    states: tuple[FoundState, ...]  # the states with matches, in order
-    skipped: tuple[SkippedState, ...]  # the states that were not searched, in order
+    states: tuple[FoundState, ...]  # the states with matches, in the order of their S3 keys
+    skipped: tuple[SkippedState, ...]  # the states that were not searched, in the order of their S3 keys
     searched: Number  # the number of states that this page covers, including skipped states
     left: int | None  # the number of states that later pages cover; null if there are too many to count
     next: str | None  # the cursor of the next page; null on the last page
@@ -539,7 +539,7 @@ class Restore(Document):
 class Find(Document):
     """A search: exactly one of `address`, `type` and `id`. No log contains the searched text."""
 
-    address: _Wanted  # a part of the address; upper and lower case of ASCII letters are equal
+    address: _Wanted  # a part of the address, in upper or lower case
     type: _Wanted  # the whole type of the resource
     id: _Wanted  # the whole value of the attribute `id`, `arn`, `self_link` or `urn`
     prefix: _LeftOut  # the beginning of the names of the states to search
