@@ -359,8 +359,8 @@ class Team:
     )
     keep_warm: bool = setting(
         flag(),
-        "A schedule invokes the authorizer and the backend every five minutes, so that [fewer commands wait "
-        "for a start](../understand/speed.md#cold-start).",
+        "A schedule invokes the authorizer and the backend every five minutes. Then [fewer commands wait for "
+        "a start](../understand/speed.md#cold-start).",
         default=True,
     )
     console: bool = setting(

@@ -11,8 +11,8 @@ from holdfast_cli.terminal.parser import HIDDEN, Parser
 _INTRODUCTION: Final = """\
 # Command reference
 
-For people who type `holdfast`: find a command, and what its options mean. The sections are those of
-`holdfast --help`. `holdfast <command> --help` has examples, too.
+For people who type `holdfast`: find a command, and what its options mean. The commands have the
+sections of `holdfast --help`. `holdfast <command> --help` also has examples.
 
 <!-- Begin of the commands: generated from holdfast_cli/ by `make generated`. -->
 """
