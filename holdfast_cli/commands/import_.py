@@ -108,7 +108,7 @@ sources:
         "--region",
         type=rules.region,
         metavar="REGION",
-        help="s3: the region of the bucket; default: AWS_REGION",
+        help="s3: the region of the bucket; default: AWS_REGION, or else the region of the AWS profile",
     ),
     arguments.API,
 )
