@@ -254,7 +254,7 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
     connection = known and Connection(team.api_address, known.username, known.password)
     if connection is None or not _is_taken(connection, aws):
         if connection:
-            print(f"The team {team.name} does not know the token in connection.json.")
+            print(f"The team {team.name} does not accept the token in connection.json.")
         with step("Creating a token (holdfast token create)"):
             options = ["--role", "maintainer", "--scope", "*", "--description", "made by make up", "--json"]
             printed = holdfast(
@@ -286,8 +286,9 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
             return False
         case _:
             raise LocalAwsError(
-                f"Holdfast responded to the read of a state with {status}. The end of {aws.log}:\n"
-                f"{tail(aws.log)}\nTry `make down` and `make up`, which keep the states."
+                f"Holdfast responded with {status} to a request for a state. The end of {aws.log}:\n"
+                f"{tail(aws.log)}\n"
+                "Try `make down` and `make up`, which keep the states."
             )
 
 

@@ -310,16 +310,16 @@ def check_change(body: bytes, current: Mapping[str, Any]) -> None:
                 "the new workspace."
                 if name == "name"
                 else (
-                    f"A workspace does not store '{name[:60]}'. It has only a name and tags. Nothing was "
-                    "changed."
+                    "This API stores only the name and the tags of a workspace. Nothing was changed. Remove "
+                    f"'{name[:60]}' from the request."
                 )
             )
     for name, value in _object(data.get("relationships"), "relationships").items():
         related = _object(value, name).get("data")
         if related and related != current["relationships"].get(name, {}).get("data"):
             raise InvalidDocument(
-                f"The relation '{name[:60]}' of a workspace cannot be changed here. To change its tags, use "
-                "/api/v2/workspaces/{id}/tag-bindings. Nothing was changed."
+                f"This request cannot change the relationship '{name[:60]}' of a workspace. Nothing was "
+                "changed. To change the tags, use /api/v2/workspaces/{id}/tag-bindings."
             )
 
 
@@ -381,10 +381,11 @@ def wanted(query: Mapping[str, str]) -> Wanted:
     for parameter, value in query.items():
         if form := _FILTER.fullmatch(parameter):
             numbered.setdefault(form[1], {})[form[2]] = value
-    for binding in numbered.values():
+    for number, binding in numbered.items():
         if "key" not in binding:
+            parameter = f"filter[tagged][{number}][key]"
             raise _invalid_parameter(
-                TAGGED, f"A filter by tags needs the key of a tag, in the parameter '{TAGGED}'."
+                parameter, f"A filter by tags needs the key of a tag, in the parameter '{parameter}'."
             )
         tags.append((binding["key"], binding.get("value")))
     return Wanted(
@@ -447,7 +448,7 @@ def _data(body: bytes, *, limit: int | None = _MAX_BYTES) -> object:
     try:
         document = json_object.parse_unicode(body)
     except ValueError as broken:
-        raise InvalidDocument(f"The body {broken}; send a JSON:API document.") from None
+        raise InvalidDocument(f"The body {broken}. Send a JSON:API document.") from None
     if "data" not in document:
         raise InvalidDocument("The document has no 'data', so it is not a JSON:API document.")
     return document["data"]

@@ -22,9 +22,9 @@ def check_read(headers: Mapping[str, str]) -> None:
     """
     if any(name in headers for name in CONTENT_MD5):
         raise BentRequest(
-            "This read has a Content-MD5 header, which belongs to a request with a body. Either a redirect "
-            "has turned a write, or a request to acquire or release a lock, into a read, or the backend "
-            f"block sets a method to GET. {_DO}, and use an address that does not redirect."
+            "This read has the header Content-MD5, which only a request with a body may have. Either a "
+            "redirect changed the method of the request to GET, or the backend block sets a method to GET. "
+            f"{_DO}, and use an address that does not redirect."
         )
 
 
@@ -51,10 +51,9 @@ def check_delete(headers: Mapping[str, str], body: str) -> None:
     length = headers.get("content-length", "").strip()
     if body or length not in ("", "0") or any(name in headers for name in ("content-type", *CONTENT_MD5)):
         raise BentRequest(
-            "A request to delete a state must not have a body, a Content-Type or a Content-MD5, but this "
-            "request has at least one of them. It is probably a write, or a request to release a lock: the "
-            "backend block sets 'update_method' or 'unlock_method' to DELETE, and the address for that "
-            f"method is below /states/. {_DO}."
+            "A request to delete a state must not have a body, a Content-Type or a Content-MD5. This request "
+            "is probably a write or the release of a lock. The backend block then sets 'update_method' or "
+            f"'unlock_method' to DELETE, with an address below /states/. {_DO}."
         )
 
 

@@ -25,8 +25,7 @@ that would not fit otherwise.
 _UNQUOTED: Final = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 """The characters that JSON does not change."""
 _LARGER: Final = (
-    'A "cloud" block instead of backend "http" supports larger states, if their names have two or more '
-    "segments."
+    'To store larger states, use a "cloud" block, which needs a state name of two or more segments.'
 )
 
 
@@ -51,9 +50,9 @@ def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
     plain = _plain(body)
     if plain is None:
         raise TooLarge(
-            f"The state has {len(body)} bytes, and a response can have at most {MAX_BYTES} bytes, JSON "
-            f"escapes included. {_LARGER} Otherwise read the state from the bucket, and split it into "
-            "smaller states."
+            f"The state has {len(body)} bytes, but a response can have at most {MAX_BYTES} bytes, including "
+            f"JSON escapes. {_LARGER} Otherwise, copy the state from the bucket, and split it into smaller "
+            "states."
         )
     return plain
 
@@ -62,9 +61,9 @@ def require_room(body: bytes) -> None:
     """Raise `TooLarge` unless a body fits into a response without compression, for clients without gzip."""
     if not _has_room(_in_base64(len(body))) and not _is_text_with_room(body):
         raise TooLarge(
-            f"The state has {len(body)} bytes. No client could read it again, because a response can have "
-            f"at most {MAX_BYTES} bytes, JSON escapes included. Nothing was written. {_LARGER} Otherwise "
-            "split the state into smaller states."
+            f"The state has {len(body)} bytes, but a response can have at most {MAX_BYTES} bytes, including "
+            f"JSON escapes, so no client could read the state again. Nothing was written. {_LARGER} "
+            "Otherwise, split the state into smaller states."
         )
 
 

@@ -53,7 +53,7 @@ class Request:
         """Return the authenticated caller; raise `NotAuthenticated` if the request has no caller."""
         if self.authenticated is None:
             raise NotAuthenticated(
-                "The request has no authenticated caller; send an access token, a session or an ID token."
+                "The request has no valid credentials. Send an access token, a session or an ID token."
             )
         return self.authenticated
 

@@ -173,8 +173,8 @@ def check_grants(grants: Sequence[Grant]) -> tuple[Grant, ...]:
         raise ValueError("at least one scope pattern is required; the pattern '*' matches every state")
     if sum(len(pattern) + len(_BETWEEN) for grant in checked for pattern in grant.scope) > MAX_SCOPES:
         raise ValueError(
-            f"the scope patterns are too long: together they may have at most {MAX_SCOPES} characters, and "
-            f"each pattern counts {len(_BETWEEN)} more than its own"
+            f"the scope patterns are too long: in total they may have {MAX_SCOPES} characters, where each "
+            f"pattern counts its own length plus {len(_BETWEEN)}; use fewer or shorter patterns"
         )
     if len(grants) > 1:
         _check_each_adds(checked)
@@ -188,8 +188,8 @@ def _check_each_adds(grants: Sequence[Grant]) -> None:
         for other_role, other in each[:number] + each[number + 1 :]:
             if allowed(role) <= allowed(other_role) and _includes(other, pattern):
                 raise ValueError(
-                    f"the grant {role}:{pattern} adds nothing to {other_role}:{other}, which includes it; "
-                    "remove one of them"
+                    f"the grant {role}:{pattern} is redundant, because the grant {other_role}:{other} "
+                    f"includes it; remove the grant {role}:{pattern}"
                 )
 
 

@@ -202,14 +202,14 @@ def _members(body: bytes, text: str, at: int) -> dict[str, Member]:
         if not closing:
             at = _expect(_COMMA, text, end).end()
     if closing.end() < len(text):
-        raise ValueError("something follows the object")
+        raise ValueError("has text after the JSON object")
     return parsed
 
 
 def _expect(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
     match = pattern.match(text, at)
     if not match:
-        raise ValueError(f"the text does not go on as {pattern.pattern}")
+        raise ValueError(f"does not have {pattern.pattern} at the character {at}")
     return match
 
 
@@ -225,9 +225,8 @@ def check_arrays(body: bytes) -> None:
     arrays = _count(body, b"[", most)
     if arrays > most:
         raise ValueError(
-            f"has {arrays:,} arrays in {len(body):,} bytes, and a body above {ARRAYS_FROM // 1000000} MB "
-            f"may have at most one array for each {BYTES_OF_ARRAY} bytes; indent the JSON, or use fewer "
-            "arrays"
+            f"has {arrays:,} arrays in {len(body):,} bytes. Above {ARRAYS_FROM // 1000000} MB, a body may "
+            f"have at most one array for each {BYTES_OF_ARRAY} bytes. Use fewer arrays, or indent the JSON"
         )
 
 

@@ -103,8 +103,8 @@ def parse_no_probe(raw: str) -> StateName:
     name = parse(raw)
     if name.is_probe:  # the management function's IAM role has no access to probes
         raise InvalidName(
-            "Names that begin with 'holdfast-doctor/' are for the probes of 'holdfast doctor'. Operators "
-            "cannot read or change a probe."
+            "State names that begin with 'holdfast-doctor/' are reserved for 'holdfast doctor'. Operators "
+            "cannot read or change these states."
         )
     return name
 

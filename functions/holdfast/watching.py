@@ -166,14 +166,14 @@ def findings(
     """
     all_findings = []
     if failed:
-        text = f"The probe failed: {failed}."
+        text = f"The probe, the hourly test of the API, failed: {failed}."
         all_findings.append(
             Finding(Kind.PROBE_FAILED, {"why": failed}, text, f"holdfast doctor --team {team}", None)
         )
     if seen.probe and _ends_soon(seen.probe, now):
         all_findings.append(_probe_ends(seen.probe, team))
     elif seen.enabled and not seen.probe:
-        text = "The probe's token has expired, or was revoked."
+        text = "The token of the probe, the hourly test of the API, has expired or was revoked."
         all_findings.append(Finding(Kind.PROBE_ENDED, {}, text, f"holdfast watch enable --team {team}", None))
     if seen.unread_since:
         all_findings.append(_unread(seen.unread, seen.unread_since))
@@ -322,7 +322,7 @@ def _ends(token: Token, team: str) -> Finding:
 
 
 def _probe_ends(token: Token, team: str) -> Finding:
-    text = f"The probe's token {token.id} expires on {_end(token)}."
+    text = f"The token {token.id} of the probe, the hourly test of the API, expires on {_end(token)}."
     fields = {"token": token.id, "ends": _end(token)}
     return Finding(Kind.PROBE_ENDS, fields, text, f"holdfast watch enable --team {team}", _began(token))
 

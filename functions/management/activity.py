@@ -142,7 +142,7 @@ def _place(parameters: Mapping[str, str], now: datetime) -> Place:
     )
     if since >= until:
         end = "until" if "until" in parameters else "now"
-        raise InvalidRequest(f"'since' is {timestamp.write(since)}, and must be before {end}.")
+        raise InvalidRequest(f"'since' must be before {end}, but it is {timestamp.write(since)}.")
     if "cursor" in parameters:
         return Place.parse(parameters["cursor"])
     return Place(milliseconds(since), milliseconds(until), FIRST_SPAN // _MILLISECOND)

@@ -107,9 +107,9 @@ def undelete(request: Request) -> Response:
     members = request.document(*form.names(v1.Undelete))
     if "marker" not in members:
         raise InvalidRequest(
-            "'marker' must be the version ID of the delete marker that the undelete undoes. An earlier "
-            "version of the 'holdfast' command does not send 'marker': upgrade the command to the version "
-            "of the deployed stack."
+            "'marker' must be the version ID of the delete marker that the undelete undoes. If a 'holdfast' "
+            "command sent this request, it is older than the deployed stack. Upgrade the command to the "
+            "version of the stack."
         )
     noted = reason(members)
     undeleted = undelete_state(request.work, text(members, "marker"))

@@ -67,7 +67,9 @@ def find(request: Request) -> Response:
     process: anybody can make up a cursor, so a cursor alone proves no earlier page.
     """
     if "{" in request.event["routeKey"]:  # as for /manage/v1/find/: the limits of another route
-        raise UnknownRoute("Send a search to exactly /manage/v1/find, without a name or a slash behind it.")
+        raise UnknownRoute(
+            "Send a search to /manage/v1/find, without a state name and without a slash at the end."
+        )
     sent = request.document(*form.names(v1.Find))
     wanted, prefix, cursor = _wanted(sent), _optional(sent, "prefix") or "", _optional(sent, "cursor")
     page = searching.page(request.store, wanted, prefix, cursor, request.caller)

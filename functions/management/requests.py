@@ -43,7 +43,7 @@ class Request(requests.Request):
         try:
             document = json_object.parse_unique(body)
         except ValueError as error:
-            raise InvalidRequest(f"The body {error}; send a JSON object.") from None
+            raise InvalidRequest(f"The body {error}. Send a JSON object.") from None
         _check_known(document, known, "member")
         return {name: value for name, value in document.items() if value is not None}
 

@@ -67,7 +67,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
         notification.message(_TEAM, finding.kind, finding.fields, finding.do)
         if not others
         else notification.message(
-            _TEAM, finding.kind, finding.fields, _STATUS, f"There are {others} more findings."
+            _TEAM, finding.kind, finding.fields, _STATUS, f"Not in this message: {others} more problems."
         )
         for finding, others in watching.due(findings, now)
     ]
@@ -93,7 +93,7 @@ def _probe(store: Store) -> str | None:
     try:
         enabled = watching.read_secret(store)
     except (HoldfastError, ValueError) as error:
-        return f"its credentials cannot be read: {type(error).__name__}"
+        return f"the probe's credentials cannot be read ({type(error).__name__})"
     return (
         None if enabled is None else probe.run(_DEPLOYMENT.probed_api, enabled, outside=_POLICY.has_networks)
     )

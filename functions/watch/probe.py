@@ -12,7 +12,10 @@ from holdfast import __version__
 from holdfast.identity.credentials import basic
 from holdfast.watching import Probe
 
-OUTSIDE: Final = "not probed: 403, because the team's networks do not include the address of the function"
+OUTSIDE: Final = (
+    "not tested: the API responded with 403, because the team's networks do not include the address of the "
+    "function"
+)
 """The result for a team with `networks`. The authorizer responds so before it reads a token's record, and
 with the same to an invalid token, so this says nothing about the API."""
 SECONDS: Final = 30.0

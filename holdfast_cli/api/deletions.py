@@ -57,7 +57,10 @@ def deleters(api: "Api", deletions: Collection[Deletion]) -> Mapping[Deletion, D
                     brief = short_person(principal, owner, "")
                     found[deletion] = Deleter(brief, named(principal, owner), reason)
         if len(close) > _MOST:
-            output.tell("holdfast: Who made the oldest deletions was not looked up: there are too many.")
+            output.tell(
+                "holdfast: There are too many deletions to look up who made each of them. The oldest ones "
+                "are listed without this."
+            )
     return found
 
 

@@ -35,8 +35,8 @@ def find(file: Path | None, audience: str) -> IdToken:
     if url and request_token:
         return _from_github(url, request_token, audience)
     raise CommandError(
-        f"There is no ID token: name a file with --id-token-file, set {_VARIABLE}, or in GitHub Actions give "
-        "the job `permissions: id-token: write`."
+        f"There is no ID token. Name a file with --id-token-file, or set {_VARIABLE}. In GitHub Actions, "
+        "give the job `permissions: id-token: write`."
     )
 
 
@@ -69,8 +69,8 @@ def _from_github(url: str, request_token: str, audience: str) -> IdToken:
     )
     if response.status != 200:
         raise CommandError(
-            f"GitHub responds with {response.status} and no ID token: give the job `permissions: "
-            "id-token: write`."
+            f"GitHub responded with {response.status} and no ID token. Give the job `permissions: id-token: "
+            "write`."
         )
     try:
         text = json_object.parse(response.body)["value"]

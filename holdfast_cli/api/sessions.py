@@ -85,9 +85,9 @@ def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session
     response = _post(f"{address}/sessions", {"Authorization": f"Bearer {token.jwt}"}, seconds, None)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise CommandError(
-            "The API does not accept the ID token: it has expired, or no trust record has its issuer, "
-            f"audience and claims. {id_tokens.describe(token)} `holdfast trust list --json` shows the "
-            "trust records."
+            "The API does not accept the ID token. Either it has expired, or no trust record matches its "
+            f"issuer, audience and claims. {id_tokens.describe(token)} `holdfast trust list --json` shows "
+            "the trust records."
         )
     if response.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         raise CommandError(
@@ -116,7 +116,7 @@ def _signing(signer: SigV4Auth) -> Sign:
 
 def _aws_denial(response: Response, address: str, region: str) -> str:
     if response.text("error") == NotSigned.code:
-        return f"AWS does not know these credentials: check AWS_ACCESS_KEY_ID and AWS_PROFILE, or {SIGN_IN}."
+        return f"AWS does not know these credentials. Check AWS_ACCESS_KEY_ID and AWS_PROFILE, or {SIGN_IN}."
     if response.message:
         return f"The API does not create a session for these AWS credentials: {response.message}"
     return (
@@ -134,13 +134,13 @@ def _read(response: Response, address: str) -> Session:
             return parse(response.body)
         except (KeyError, TypeError, ValueError) as error:
             raise CommandError(
-                f"The response of {host} has no Holdfast session: check the address, and that this command "
-                f"has the version of the deployed stack.{http.version_skew(address)}"
+                f"The response of {host} is not a Holdfast session. Check the address, and check that this "
+                f"command has the version of the deployed stack.{http.version_skew(address)}"
             ) from error
     if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
         raise CommandError(
-            f"{host} responds with {response.status}: check the address, and deploy the team's stack again "
-            f"if it is older than `holdfast login`.{http.version_skew(address)}"
+            f"{host} responds with {response.status}. Check the address. If the team's stack is from an "
+            f"older release than this command, deploy the stack again.{http.version_skew(address)}"
         )
     transient = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if transient or response.status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -84,9 +84,9 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
         )
     if environment.get("HOLDFAST_TEAM"):
         raise NotSetUpError(
-            "HOLDFAST_TEAM is not enough. To find the stack of a team, a command needs AWS credentials, "
-            "which this command does not use. `holdfast login` finds the stack, and exports the API's "
-            "address. Type these commands in this order:",
+            "HOLDFAST_TEAM is not enough for this command, because it uses no AWS credentials and so cannot "
+            "find the stack of a team. `holdfast login` finds the stack, and exports the API's address. Type "
+            "these commands in this order:",
             _LOCAL_STEP,
         )
     raise NotSetUpError("The API's address is not known. Type these commands in this order:", _LOCAL_STEP)

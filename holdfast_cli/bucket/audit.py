@@ -114,7 +114,7 @@ class Log:
                 for page in pages:
                     if not audit_log.is_complete(page):
                         raise UnavailableError(
-                            f"The response about {name} was cut short: run the command again."
+                            f"AWS returned only a part of the events in {name}. Run the command again."
                         )
                     for line in audit_log.lines(page):
                         if matches(line.event, search):
@@ -125,9 +125,10 @@ class Log:
                 if code_of(error) != "ResourceNotFoundException":
                     raise
                 raise CommandError(
-                    f"There is no log group {name} in {self.region}: check team and region "
-                    "(`holdfast configure list` shows where they come from), or "
-                    f"deploy the stack with `npx cdk deploy {teams.stack_name(self.team)}`."
+                    f"There is no log group {name} in {self.region}. Check the team and the region; "
+                    "`holdfast "
+                    "configure list` shows where they come from. If the stack is not deployed, run `npx cdk "
+                    f"deploy {teams.stack_name(self.team)}`."
                 ) from error
             finally:
                 if progress:

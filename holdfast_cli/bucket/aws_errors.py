@@ -44,7 +44,7 @@ _SETTINGS: Final = (
     exceptions.NoRegionError,
 )
 """The errors about a setting that is missing or not valid."""
-_LOCAL = "for the local AWS run `set -a; . .local/aws.env; set +a`"
+_LOCAL = "For the local AWS, run `set -a; . .local/aws.env; set +a`"
 SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
 """Advice for credentials that AWS does not accept."""
 
@@ -55,15 +55,15 @@ def explain(error: BotoCoreError | ClientError) -> str:
         case ClientError():
             return _explain_response(error)
         case exceptions.NoCredentialsError() | exceptions.PartialCredentialsError():
-            return f"No AWS credentials were found: sign in or set AWS_PROFILE; {_LOCAL}."
+            return f"No AWS credentials were found. Sign in, or set AWS_PROFILE. {_LOCAL}."
         case exceptions.ProfileNotFound():
             return (
                 f"{_one_line(error)}: set AWS_PROFILE to a profile that `aws configure list-profiles` prints."
             )
         case exceptions.NoRegionError():
             return (
-                "No AWS region is set: name the region of the team's stack with --region, AWS_REGION or a "
-                f"profile (`holdfast configure`); {_LOCAL}."
+                "No AWS region is set. Name the region of the team's stack with --region, AWS_REGION or a "
+                f"profile (`holdfast configure`). {_LOCAL}."
             )
         case exceptions.SSOError() | exceptions.TokenRetrievalError() | exceptions.LoginError():
             return f"The AWS session has ended: {SIGN_IN}."

@@ -188,8 +188,8 @@ def fence(old: Side, new: Side) -> bool:
             rules = []
         if not any(rule["Destination"]["Bucket"].endswith(f":{new.bucket}") for rule in rules):
             raise NoReplicaError(
-                f"The bucket {old.bucket} exists, but {new.bucket} is not its replica. Nothing was changed: "
-                "check --team, --region and --from."
+                f"The bucket {old.bucket} exists, but {new.bucket} is not its replica. Nothing was changed. "
+                "Check --team, --region and --from."
             )
         before = refusal.policy(old.s3, old.bucket)
         everything = f"arn:{old.s3.meta.partition}:s3:::{old.bucket}/*"

@@ -130,9 +130,9 @@ def _named(cloudformation: "CloudFormationClient", team: str) -> "StackTypeDef":
         if code_of(error) != "ValidationError":
             raise
         raise CommandError(
-            f"There is no stack {name} in {cloudformation.meta.region_name}: check team and region "
-            "(`holdfast configure list` shows where they come from), or "
-            f"deploy it with `npx cdk deploy {name}`."
+            f"There is no stack {name} in {cloudformation.meta.region_name}. Check the team and the region; "
+            "`holdfast configure list` shows where they come from. If the stack is not deployed, run `npx "
+            f"cdk deploy {name}`."
         ) from error
 
 
@@ -146,14 +146,14 @@ def _only(cloudformation: "CloudFormationClient") -> "StackTypeDef":
     ]
     if not stacks:
         raise CommandError(
-            f"There is no Holdfast stack in {cloudformation.meta.region_name}: check the region (--region, "
-            f"AWS_REGION or a profile), or deploy one with `npx cdk deploy {names.stack_name('<team>')}`."
+            f"There is no Holdfast stack in {cloudformation.meta.region_name}. Check the region (--region, "
+            f"AWS_REGION or a profile), or deploy a stack with `npx cdk deploy {names.stack_name('<team>')}`."
         )
     if len(stacks) > 1:
         teams = ", ".join(sorted(_team(stack) for stack in stacks))
         raise UsageError(
-            f"There are several teams here: name one of {teams} with --team, HOLDFAST_TEAM or a profile "
-            "(`holdfast configure`)."
+            f"Several teams are deployed in this account and region: {teams}. Name one of them with --team, "
+            "HOLDFAST_TEAM or a profile (`holdfast configure`)."
         )
     return stacks[0]
 

@@ -236,8 +236,8 @@ def _matching(body: bytes, key: str) -> Token:
 def _parse(body: bytes | None, bucket: str, token_id: str) -> Token:
     if body is None:
         raise CommandError(
-            f"There is no token {token_id} in the bucket {bucket}: `holdfast token list --all` shows all "
-            "tokens, and --team selects the team."
+            f"There is no token {token_id} in the bucket {bucket}. `holdfast token list --all` shows all "
+            "tokens of the team. For another team, use --team."
         )
     try:
         return _matching(body, token_key(token_id))
@@ -250,7 +250,7 @@ def unreadable(bucket: str, key: str, body: bytes) -> str:
     if is_newer(body):
         return versions.newer_record(f"s3://{bucket}/{key}")
     return (
-        f"s3://{bucket}/{key} is damaged: it is not a valid token record. Look at it with `aws s3 cp "
-        f"s3://{bucket}/{key} -`. After you remove the object with `aws s3 rm`, the token can no longer sign "
-        "in."
+        f"The object s3://{bucket}/{key} is damaged, so the token cannot be read. Look at the object with "
+        f"`aws s3 cp s3://{bucket}/{key} -`. After you remove it with `aws s3 rm`, nobody can sign in with "
+        "the token."
     )

@@ -63,7 +63,7 @@ def create(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust"
             try:
                 return records.added(record).to_json()
             except ValueError as error:
-                raise CommandError(f"The record was not created: {error}.") from error
+                raise CommandError(f"The trust record was not created: {error}.") from error
 
         change(store, KEY, decide)
     return record
@@ -120,7 +120,7 @@ def update(
                 made.append((there, after))
                 return None if after == there else records.updated(after).to_json()
             except ValueError as error:
-                raise CommandError(f"The record was not changed: {error}.") from error
+                raise CommandError(f"The trust record was not changed: {error}.") from error
 
         change(open_bucket(session, stack), KEY, decide)
     return made[-1]
@@ -128,7 +128,7 @@ def update(
 
 def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust | Unreadable":
     """Remove a record, and return it. A record that others create meanwhile under the name is kept."""
-    again = "Run the command again until it says that no record has that name."
+    again = "Run the command again until it says that there is no such trust record."
     with as_lines(stack, outcome_unknown=again, interrupted=again):
         removed: list[Trust | Unreadable] = []
 
@@ -167,8 +167,8 @@ def _named(records: Records, name: str, stack: "Stack") -> "Trust":
 
 def _none_of(name: str, bucket: str) -> CommandError:
     return CommandError(
-        f"There is no trust record {name} in the bucket {bucket}: `holdfast trust list` shows all "
-        "records, and --team selects the team."
+        f"There is no trust record {name} in the bucket {bucket}. `holdfast trust list` shows all trust "
+        "records of the team. For another team, use --team."
     )
 
 
@@ -181,7 +181,7 @@ def _parse(body: bytes | None, bucket: str) -> Records:
         if is_newer(body):
             raise CommandError(versions.newer_record(f"s3://{bucket}/{KEY}")) from error
         raise CommandError(
-            f"s3://{bucket}/{KEY} is damaged: it does not have valid trust records, so no trust "
-            f"record lets anyone sign in. Look at it with `aws s3 cp s3://{bucket}/{KEY} -`. "
-            "Earlier versions of the object have the earlier records."
+            f"The object s3://{bucket}/{KEY}, which has the trust records, is damaged, so nobody can sign in "
+            f"with a trust record. Look at the object with `aws s3 cp s3://{bucket}/{KEY} -`. To repair it, "
+            "restore an earlier version of the object."
         ) from error

@@ -48,8 +48,8 @@ def enable(session: "Session", stack: "Stack", expiry: "When | None") -> Token:
     # Two runs at once may have removed each other's: then the later of the two sees it here.
     if not stands or tokens.read(session, stack, token.id).revoked:
         raise CommandError(
-            f"Another run of `holdfast watch` replaced or removed the token {token.id} meanwhile. Wait "
-            "until no other `holdfast watch` runs, then run the command again."
+            f"Another run of `holdfast watch` replaced or removed the token {token.id} at the same time. "
+            "Wait until the other run has ended, then run the command again."
         )
     return token
 

@@ -61,7 +61,7 @@ def _event(value: str) -> str:
     if value not in EVENTS:
         typed = value.lower()
         if code := next((each for each, words in trail_texts.EVENTS.items() if words == typed), None):
-            raise argparse.ArgumentTypeError(f"the code of the event {value!r} is {code}: type the code")
+            raise argparse.ArgumentTypeError(f"{value!r} is not the code of an event; type {code}")
         raise argparse.ArgumentTypeError(
             f"{value!r} is not a valid event; this version knows {', '.join(EVENTS)}"
         )
@@ -173,7 +173,11 @@ def searched(args: argparse.Namespace, default: rules.When, now: Callable[[], da
     since = (args.since or default).before(now)
     until = args.until.before(now) if args.until else None
     if since >= (until or now() + timedelta(minutes=1)):  # clocks differ
-        more = "" if args.since and args.until else f" The defaults are {default.typed} ago and now."
+        more = (
+            ""
+            if args.since and args.until
+            else (f" By default, --since is {default.typed} ago and --until is now.")
+        )
         raise UsageError(f"--since must be before --until.{more}")
     wanted = {name: str(value) for name in _OPTIONS if (value := getattr(args, name)) is not None}
     return audit.Search(wanted, since, until, WRITES if args.writes else None)
@@ -183,10 +187,11 @@ def searched(args: argparse.Namespace, default: rules.When, now: Callable[[], da
     """\
 Show sign-ins, locks, reads, writes, deletes and denied requests from the team's audit
 log, oldest first. For an unknown state or principal, the command shows no events.
-`holdfast activity` needs no AWS credentials, and shows the events of the states in your
-scope. It shows events without a state, such as denied sign-ins, only for the scope '*'.
 Needs AWS credentials that may filter the events of the audit trail's log group. For the
-local AWS, run `set -a; . .local/aws.env; set +a`.""",
+local AWS, run `set -a; . .local/aws.env; set +a`.
+
+Without AWS credentials, use `holdfast activity`, which shows the events of the states
+in your scope.""",
     """\
   holdfast audit network/prod --since 7d
   holdfast audit --principal token:k2v9x0q7m3c1d8f5a6b4 --since 90d
@@ -246,8 +251,8 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
 
     if search.fields or args.writes or args.limit or args.follow:
         raise UsageError(
-            "--gaps compares all events of a period. Of the options that select events, it accepts only "
-            "--since and --until."
+            "--gaps checks all events of a period. You can combine it with --since and --until, but with no "
+            "other option that selects events."
         )
     until = search.until or log.now() - audit.LATEST
     events = log.read(replace(search, until=until), output.Progress()).values()

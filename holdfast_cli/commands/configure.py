@@ -72,8 +72,8 @@ def _configure(args: argparse.Namespace) -> None:
     if not values:
         if not asking.is_possible():
             raise UsageError(
-                "There is nothing to write: use --address, --team or --region; or run the command in a "
-                "terminal, where it asks for each setting."
+                "There is nothing to write. Use --address, --team or --region. In a terminal, the command "
+                "also asks for each setting."
             )
         values = _ask(name, found.get(name, {}), file)
         if not values:

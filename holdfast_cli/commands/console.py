@@ -156,7 +156,7 @@ def _given(args: argparse.Namespace, chosen: "Settings", address: str) -> Given:
     if api is None:
         session = own_sessions.create(args, chosen, address, args.duration or DEFAULT_SECONDS)
         output.tell(
-            f"holdfast: A session for the browser was created; it expires {output.moment(session.expires)}."
+            f"holdfast: A session for the browser was created. It expires {output.moment(session.expires)}."
         )
         return Given(credentials.bearer(session.id, session.secret), session.principal, session.expires)
     what, token = _read(api)
@@ -181,7 +181,7 @@ def _warning(what: str, who: "v1.Principal", api: "Api") -> Warned:
     """Return what the page says of credentials that outlast a session for a browser; empty for others."""
     if what != "token" and who.expires and who.expires - api.now() <= _LONGEST:
         return ()
-    given = f"The browser will receive the {what} of {api.source} itself. The {what} "
+    given = f"The browser will receive the {what} in {api.source}. The {what} "
     ends: Warned = (("text", f"{given}never expires"),)
     if who.expires:
         ends = (("text", f"{given}lasts until "), ("time", timestamp.write(who.expires)))

@@ -59,7 +59,10 @@ def _recover(args: argparse.Namespace) -> None:
         old_bucket = names.bucket_name(place.team, place.account, args.source)
         old = recovering.side(session, old_bucket, place.account, args.source)
         if old.bucket == new.bucket:
-            raise CommandError(f"--from {args.source} is the region of the stack: name the old region.")
+            raise CommandError(
+                f"--from {args.source} is the region of the deployed stack. Name the region of the old "
+                "bucket."
+            )
         if replica:
             _compare(args, replica, old, new)
         else:
@@ -81,7 +84,7 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
         raise CommandError(
             f"The command cannot make the old bucket {old.bucket} refuse writes: {error} When the bucket is "
             "available again, S3 copies the remaining objects. If you cannot wait, delete the stack "
-            f"{stack_name} without a comparison."
+            f"{stack_name} although the buckets were not compared."
         ) from error
     progress = output.Progress()
     there, here = recovering.listing(old, progress), recovering.listing(new, progress)
@@ -94,18 +97,17 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
         output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))
     if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
-            f"S3 has not copied {_counted(missing, 'object')} of {old.bucket} yet. S3 continues to copy "
-            "while "
-            f"the stack {stack_name} exists. Run the command again in a few minutes. Delete the stack only "
-            "when the command lists no object."
+            f"S3 has not copied {_counted(missing, 'object')} of {old.bucket} yet. Do not delete the stack "
+            f"{stack_name} now, because S3 copies only while the stack exists. Run the command again in a "
+            "few minutes, until it lists no object."
         )
     if not was_fenced:
         raise CommandError(
-            f"It may take seconds until S3 refuses writes to {old.bucket}. Wait a minute, run the command "
+            f"S3 may accept writes to {old.bucket} for some more seconds. Wait a minute, run the command "
             f"again, and then delete the stack {stack_name}."
         )
     if not args.json:
-        done = f"S3 copied every current state and record. Now delete the stack {stack_name}."
+        done = f"S3 has copied the current version of every object. Now delete the stack {stack_name}."
         output.write(output.wrapped(done))
 
 
@@ -140,8 +142,8 @@ def _take_over(
         _write_after(stale, staying, late, here, changed, is_fenced=is_fenced)
     if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
-            f"S3 had not copied {_counted(missing, 'object')} of {old.bucket}. Wait a minute, and run the "
-            "command again. Objects that the next run lists again are only in the old bucket."
+            f"S3 has not copied {_counted(missing, 'object')} of {old.bucket}. Wait a minute, and run the "
+            "command again. If it still lists an object, that object is only in the old bucket."
         )
     if late:
         raise CommandError(
@@ -238,9 +240,13 @@ def _fenced(old: "Side") -> str:
 
 def _not_current(late: "Sequence[Late]") -> "Iterator[str]":
     for each in late:
-        what = f"state {each.state}" if each.state else each.key
-        which = f"Not current: version {each.below} of" if each.below else "Not copied:"
-        yield f"{which} {what}: {each.there} in the old bucket, {each.here} in the new bucket."
+        what = f"state {each.state}" if each.state else f"object {each.key}"
+        missing = (
+            f"The version {each.below} of the {what} is not current in the new bucket."
+            if each.below
+            else f"S3 has not copied the newest version of the {what}."
+        )
+        yield f"{missing} Old bucket: {each.there}. New bucket: {each.here}."
 
 
 def _counted(items: "Sequence[object]", what: str) -> str:

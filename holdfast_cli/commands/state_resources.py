@@ -129,11 +129,13 @@ def _show(api: "Api", args: argparse.Namespace) -> None:
     if found.attributes:
         output.write(f"\n{_attributes(found.attributes)}")
     if not found.values:
-        output.tell("holdfast: Values are masked; --show-values shows those that are not marked sensitive.")
+        output.tell(
+            "holdfast: Values are hidden. --show-values shows the values that are not marked as sensitive."
+        )
     elif found.attributes:
         output.tell(
-            "holdfast: Some sensitive values may be shown: only the provider's schema knows all of them, "
-            "and the state may lack marks, especially if an older client wrote it."
+            "holdfast: Some of these values may be sensitive. Holdfast hides only the values that the state "
+            "marks as sensitive, and older clients mark fewer of them."
         )
 
 
@@ -207,7 +209,7 @@ def _listed(api: "Api", args: argparse.Namespace) -> "list[v1.Resource]":
         ):
             if page.encrypted:
                 raise CommandError(
-                    f"The state {args.state} is encrypted by its client, so its resources cannot be listed."
+                    f"The state {args.state} was encrypted by the client, so its resources cannot be listed."
                 )
             found += page.resources
             progress.show(f"{len(found)} resources read")

@@ -45,8 +45,8 @@ class _Fixed(argparse.Action):
     def __call__(self, *_: object) -> None:
         raise argparse.ArgumentError(
             self,
-            "you cannot change who may sign in by an existing record, because its sessions would stay valid. "
-            "Create a new record, then remove the old record, which ends its sessions",
+            "an update cannot change who may sign in, because existing sessions would stay valid. Create a "
+            "new trust record, then remove the old one, which ends its sessions",
         )
 
 
@@ -295,15 +295,18 @@ def _new(args: argparse.Namespace) -> "Trust":
     claims = dict(args.claim)
     if len(claims) < len(args.claim):
         raise UsageError(
-            "A claim is named twice. One record cannot require two values of the same claim: create two "
-            "records."
+            "A claim is named twice, but a trust record can require only one value of a claim. Create two "
+            "trust records."
         )
     try:
         if args.issuer is not None:
             audience = _API_ADDRESS if args.audience is None else args.audience
             return trust.new_oidc(args.name, issuer=args.issuer, audience=audience, claims=claims, **common)
         if claims or args.audience is not None:
-            raise UsageError("--claim and --audience need --issuer: an AWS role has neither.")
+            raise UsageError(
+                "--claim and --audience are only for trust records with --issuer. Remove them, or use "
+                "--issuer instead of --aws-role."
+            )
         return trust.new_aws(args.name, aws_role=args.aws_role, **common)
     except ValueError as error:
         raise UsageError(f"The trust record is not valid: {error}.") from error

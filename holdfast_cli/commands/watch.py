@@ -79,7 +79,9 @@ def _enable(args: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(args))
     token = watch.enable(session, found, args.expires)
     ends = f"expires {output.moment(token.expires)}" if token.expires else "never expires"
-    output.outcome(f"The probe of the team {found.team} is enabled. Its token {token.id} {ends}.")
+    output.outcome(
+        f"The hourly probe of the API is enabled for the team {found.team}. Its token {token.id} {ends}."
+    )
 
 
 @COMMAND.add(
@@ -99,7 +101,9 @@ def _disable(args: argparse.Namespace) -> None:
 
     session, found = stack.open_team(settings.resolve(args))
     count = watch.disable(session, found)
-    output.outcome(f"The probe of the team {found.team} is disabled. Revoked tokens: {count}.")
+    output.outcome(
+        f"The hourly probe of the API is disabled for the team {found.team}. Revoked tokens: {count}."
+    )
 
 
 def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding]:
@@ -123,14 +127,20 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
     if not stack.watched:
         yield note(
             "watch.probe",
-            "No function watches this team.",
+            "The team has no watch function.",
             "To add one, write `watch = true` in the team's settings, and deploy its stack.",
         )
     elif not seen.enabled:
         yield note(
             "watch.probe",
-            "The function does not probe the API.",
-            f"Run `holdfast watch enable --team {stack.team}`.",
+            "The hourly probe of the API is not enabled.",
+            f"To enable it, run `holdfast watch enable --team {stack.team}`.",
         )
     elif seen.probe and seen.probe.expires:
-        yield ok("watch.probe", f"The probe's token expires on {output.moment(seen.probe.expires, now)}.")
+        yield ok(
+            "watch.probe",
+            (
+                "The hourly probe of the API is enabled. Its token expires on "
+                f"{output.moment(seen.probe.expires, now)}."
+            ),
+        )

@@ -217,7 +217,7 @@ def granted(args: argparse.Namespace) -> tuple[Grant, ...]:
     """Return what --role and --scope, or --grant, say; raise `UsageError` if they do not fit together."""
     _check_scope(args)
     if args.role and not args.scope:
-        raise UsageError("--role needs --scope, which names the states: '*' is every state.")
+        raise UsageError("--role needs --scope. For example, --scope '*' covers every state.")
     try:
         return check_grants(args.grant or [Grant(Role(args.role), tuple(args.scope))])
     except ValueError as error:

@@ -43,8 +43,8 @@ def check_address(address: str) -> str:
     """
     if "@" in (address.partition("://")[2] or address).partition("/")[0]:
         raise ValueError(
-            "the address must not have credentials: remove them, and rotate the token if others may have "
-            "read it; Terraform reads the token from TF_HTTP_USERNAME and TF_HTTP_PASSWORD"
+            "the address must not contain credentials. Remove them, and export TF_HTTP_USERNAME and "
+            "TF_HTTP_PASSWORD instead. Rotate the token if others may have read it"
         )
     if not address.isascii() or not address.isprintable() or " " in address:
         raise ValueError("the address must be a URL of printable ASCII characters without spaces")

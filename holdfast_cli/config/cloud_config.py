@@ -121,10 +121,9 @@ def workspace_of(state: StateName) -> tuple[str, str]:
     found = organization_and_workspace(state)
     if found is None:
         raise UsageError(
-            f"`cloud` cannot use the state {state}: the organization is the first segment of a name, and "
-            "this name has only one segment. To copy the state to a name with two segments, replace the "
-            "backend "
-            f"block of its configuration with the output of `holdfast backend-config GROUP/{state} --cloud`, "
-            "run `terraform init`, and answer yes."
+            f"`cloud` cannot use the state {state}, because its name has only one segment. The first segment "
+            "is the organization, and the rest is the workspace. To copy the state to a name with two "
+            "segments, replace the backend block of its configuration with the output of `holdfast "
+            f"backend-config GROUP/{state} --cloud`, run `terraform init`, and answer yes."
         )
     return found

@@ -36,7 +36,7 @@ _PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]{1,2}", re.ASCII)
 _TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
 HOLDS_NONE: Final = (
-    "looks like a secret, which a setting must not have: remove the secret, and rotate it if others may have "
+    "looks like a secret. Settings must not contain secrets. Remove it, and rotate it if others may have "
     "read it"
 )
 """The end of the message about a value that looks like a secret. The value is never shown."""

@@ -140,7 +140,7 @@ def _text(table: Mapping[str, Any], setting: str) -> str | None:
 def _python() -> Iterator[Outcome]:
     """Yield whether a deployment with this Python includes the functions' bytecode."""
     name = f"python{names.LAMBDA_PYTHON}"
-    path = lambda_python() or f"No released version of {name} on the PATH starts, so npm's pyodide"
+    path = lambda_python() or f"There is no working {name} on the PATH, so npm's pyodide"
     yield Level.OK, f"{path} compiles the functions before they are deployed."
 
 
@@ -238,8 +238,8 @@ class _At:
         allowed = limit["ConcurrentExecutions"]
         unreserved = limit.get("UnreservedConcurrentExecutions", allowed)
         text = (
-            f"In {self.region}, Lambda runs at most {allowed} functions at once, of which {unreserved} are "
-            "not reserved"
+            f"In {self.region}, Lambda runs at most {allowed} functions at once. Reserved concurrency leaves "
+            f"{unreserved} of them"
         )
         if unreserved < _LEAST_CONCURRENCY:
             yield (
@@ -338,7 +338,7 @@ class _At:
             elif status == 403:
                 yield (
                     Level.PROBLEM,
-                    f"There is a bucket {name}, and S3 does not let these credentials see it.",
+                    f"The bucket {name} exists, but S3 does not let these credentials see it.",
                     "Use credentials with s3:ListBucket on the bucket. If they have this permission, the "
                     "bucket belongs to another account: choose another name for the team.",
                 )
@@ -354,15 +354,15 @@ class _At:
             if _outputs(found).get(names.BUCKET_NAME) == name:
                 yield Level.OK, f"The bucket {name} belongs to the stack {stack}."
                 return
-            which = f"the stack {stack}, which is {found['StackStatus']}, does not have the bucket"
+            which = f"the stack {stack}, which is {found['StackStatus']}, has another bucket"
             do = (
                 "If the stack is not being deployed now, delete it. Then import the bucket as "
                 "docs/operate/removing.md says."
             )
         yield (
             Level.PROBLEM,
-            f"An earlier stack left the bucket {name}, with its states, in the account: {which}. A "
-            "deployment would fail, because the team's stack creates a bucket with this name.",
+            f"The bucket {name} of an earlier stack still exists, but {which}. A deployment would fail, "
+            "because the team's stack creates a bucket with this name.",
             do,
         )
 
@@ -399,7 +399,10 @@ def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Outcom
     else:
         yield (
             Level.PROBLEM,
-            f"The functions of {stack} may not use the key {key} yet: writes would fail during a deployment.",
+            (
+                f"The functions of {stack} may not use the key {key} yet, so writes would fail during a "
+                "deployment."
+            ),
             f'First deploy the stack with its current key, and with previous_keys = ["{key}"].',
         )
 
@@ -418,7 +421,7 @@ def _administrator(iam: Any, arn: str) -> Iterator[Outcome]:
     else:
         yield (
             Level.PROBLEM,
-            f"key_administrators: there is no {kind} {arn}, so this {kind} cannot administer the key.",
+            f"key_administrators names the {kind} {arn}, which does not exist.",
             f"In teams.toml, write {there}."
             if there
             else f"Create the {kind}, or write the ARN of another {kind} in teams.toml.",

@@ -78,7 +78,10 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
     if credentials is None:
         yield note(
             "api.credentials",
-            "The API was not tested with credentials: TF_HTTP_USERNAME and TF_HTTP_PASSWORD are not set.",
+            (
+                "The API was not tested with credentials, because TF_HTTP_USERNAME and TF_HTTP_PASSWORD are "
+                "not set."
+            ),
             probe.make_token,
         )
         return
@@ -88,8 +91,8 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
     if bucket.keeps_everything:
         yield note(
             "api.write",
-            "Lock, write and release were not tested: the bucket puts every object under retention, so the "
-            "objects of this check could not be removed.",
+            "Locking and writing were not tested. The bucket puts every object under retention, so the "
+            "objects of the test could not be removed.",
         )
         return
 
@@ -200,9 +203,9 @@ class _Probe:
             return True
         yield problem(
             "api.reserved_name",
-            "Lock, write and release were not tested: the deployed functions are from an older release, "
-            f"which does not reserve the state names {names.RESERVED}/* for this test (a read returned "
-            f"{_said(reserved)}).",
+            "Locking and writing were not tested, because the deployed functions are from an older release. "
+            f"They do not reserve the state names {names.RESERVED}/* for this test: a read returned "
+            f"{_said(reserved)}.",
             "Deploy the stack again, and then run this command again.",
         )
         return False
@@ -259,9 +262,9 @@ class _Probe:
             # AWS documents that API Gateway may rename the header, and nothing relies on it.
             yield note(
                 "api.content_md5",
-                "A write whose Content-MD5 does not match its body was accepted: the header does not arrive, "
-                "so the API cannot detect a body that was corrupted in transit.",
-                f"Let every proxy in front of {self._address} pass Content-MD5.",
+                "The API accepted a write whose body does not match its Content-MD5. The header does not "
+                "reach the API, so the API cannot detect a body that was corrupted in transit.",
+                f"Configure each proxy in front of {self._address} to forward the header Content-MD5.",
             )
         else:
             yield self._judge(
@@ -299,7 +302,7 @@ class _Probe:
             yield problem(
                 "api.headers",
                 f"The API returned a state as {kind!r} with Cache-Control {cache!r}, not as JSON with "
-                "no-store: a cache between client and API could return an old state.",
+                "no-store. A cache between the client and the API could return an old state.",
                 self._look,
             )
         outputs = self._send("GET", f"/outputs/{self._state}")
@@ -318,17 +321,22 @@ class _Probe:
         else:
             yield problem(
                 "api.delete_body",
-                "The check sent a DELETE with the lock info of another lock. The API responded with "
-                f"{_said(not_ours)}, and the held lock is {'still there' if still_held else 'gone'}: the "
-                "body of a DELETE does not reach the API.",
-                "Use the unlock_address and the unlock_method that `holdfast backend-config` prints: they "
-                "release by POST.",
+                "The body of a DELETE request does not reach the API. The check sent a DELETE with the lock "
+                f"info of another lock. The API responded with {_said(not_ours)}, and the held lock is "
+                f"{'still there' if still_held else 'gone'}.",
+                "Use the unlock_address and the unlock_method that `holdfast backend-config` prints, which "
+                "release the lock by POST.",
             )
         yield self._expect(
             "api.release", 200, "The lock is released by POST /unlocks.", "POST", self._unlocks, holder
         )
         yield self._expect(
-            "api.release_again", 200, "The release can be repeated.", "POST", self._unlocks, holder
+            "api.release_again",
+            200,
+            "A second release of the same lock succeeds, too.",
+            "POST",
+            self._unlocks,
+            holder,
         )
         yield self._expect(
             "api.free", 200, "The next run acquires the released lock.", "PUT", self._locks, other
@@ -341,8 +349,8 @@ class _Probe:
         passed = [verb for verb, path in verbs if self._passes(verb, path, other)]
         yield note(
             "api.verbs",
-            f"Of the verbs LOCK and UNLOCK, the API accepts {' and '.join(passed) or 'none'}. The block that "
-            "`holdfast backend-config` prints uses other methods.",
+            f"Of the HTTP methods LOCK and UNLOCK, the API accepts {' and '.join(passed) or 'none'}. The "
+            "block that `holdfast backend-config` prints uses other methods.",
         )
 
     def _passes(self, verb: str, path: str, lock: bytes) -> bool:

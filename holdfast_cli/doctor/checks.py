@@ -38,7 +38,7 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
     except CommandError as error:
         yield problem(check, _not_checked(str(error)), RUN_AGAIN)
     except UnresolvedError as error:
-        do = "Use the command of the version that was deployed, or deploy the stack again."
+        do = "Use the release of `holdfast` that deployed the stack, or deploy the stack again."
         yield problem(check, _not_checked(str(error)), do)
     except Exception as error:  # noqa: BLE001 the other checks are still made
         # Without the exception's text: it could hold a secret.

@@ -8,7 +8,8 @@ LIMIT: Final = 60.0
 """The accepted difference of two clocks in seconds. AWS refuses signatures more than 5 minutes off."""
 
 DO: Final = (
-    "Set this machine's clock (chronyc tracking, or timedatectl): signatures and expiry times depend on it."
+    "Correct this machine's clock, because signatures and expiry times depend on it. `timedatectl` or "
+    "`chronyc tracking` shows whether it is synchronized."
 )
 """The advice if the clocks differ too much."""
 

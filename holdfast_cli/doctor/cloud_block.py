@@ -97,10 +97,13 @@ def _initialized(block: Block, noted: Block | None) -> Finding:
     if changed:
         return problem(
             "backend.init",
-            f"The block and {noted.file}, which `init` wrote, differ in {', '.join(changed)}.",
+            (
+                f"The block and {noted.file}, which `terraform init` wrote, have different values for "
+                f"{', '.join(changed)}."
+            ),
             "Run `terraform init`.",
         )
-    return ok("backend.init", "The block is as `terraform init` stored it.")
+    return ok("backend.init", "The block has the values that `terraform init` stored.")
 
 
 def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Block | None) -> _Configuration:
@@ -119,7 +122,7 @@ def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Blo
     clash = ""
     if name is not None:
         if selected is not None and selected.source == "TF_WORKSPACE" and selected.text != name.text:
-            clash = f"TF_WORKSPACE is {selected.text}, but the block has the workspace {name.text}"
+            clash = f"TF_WORKSPACE is {selected.text}, but the block selects the workspace {name.text}"
         workspace: Value | None = name
     elif prefix is not None and selected is not None:
         workspace = Value(prefix.text + selected.text, selected.source)
@@ -151,11 +154,11 @@ def base(where: Settings, written: str | None) -> Generator[Finding, None, str |
             return state_access.shown(stack.api_address(where))
         if written is not None:
             return state_access.shown(backend_config.check_address(written))
-        yield note("api", "Not checked: the API's address is not known.", "Name it with --address.")
+        yield note("api", "Not checked: the API's address is not known.", "Name the API with --address.")
     except CommandError as error:
         yield problem("api", str(error), "Name the API with --address.")
     except ValueError as error:
-        yield problem("api", f"The API is not known: {error}.", "Name the API with --address.")
+        yield problem("api", f"The API's address is not valid: {error}.", "Name the API with --address.")
     return None
 
 
@@ -219,7 +222,7 @@ def _credentials(used: _Configuration, token: Value | None, block: Block) -> Ite
             "credentials",
             f"{cloud_config.token_variable(used.hostname.text)} is not set. This command did not "
             "look for a token in the CLI configuration, so it did not try the API with a token.",
-            "Export what `holdfast token create` or `holdfast login` prints; or run `holdfast configure "
+            "Export what `holdfast token create` or `holdfast login` prints, or run `holdfast configure "
             "helper`.",
         )
     if block.arguments.get("token"):

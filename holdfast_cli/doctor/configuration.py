@@ -92,7 +92,7 @@ def check(
 
 def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
     """Yield whether a workspace is selected. The http backend supports only the workspace `default`."""
-    says = 'Terraform says "workspaces not supported".'
+    says = 'Terraform fails with "workspaces not supported".'
     path = backend_block.data_folder(folder, environment) / "environment"
     try:
         selected = path.read_text(encoding="utf-8").strip()
@@ -152,7 +152,7 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
     elif len(files := [str(block.file) for block in blocks if not block.overrides]) > 1:
         yield problem(
             "backend",
-            f"Each of {', '.join(files)} has a backend, which Terraform refuses.",
+            f"Terraform accepts only one backend block, but {' and '.join(files)} have one each.",
             "Keep one of these blocks.",
         )
     else:
@@ -191,13 +191,14 @@ def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
     if changed:
         yield problem(
             "backend.init",
-            f"The block and {noted.file}, which `init` wrote, differ in {', '.join(changed)}. Terraform uses "
-            "the stored values, or stops if the block was edited since.",
+            f"The block and {noted.file}, which `terraform init` wrote, have different values for "
+            f"{', '.join(changed)}. Terraform uses the stored values, or stops with an error if the block "
+            "was changed after `init`.",
             "Run `terraform init -reconfigure`. If the last `init` had -backend-config, use the same "
             "option again.",
         )
     else:
-        yield ok("backend.init", "The block is as `terraform init` stored it.")
+        yield ok("backend.init", "The block has the values that `terraform init` stored.")
 
 
 def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -221,7 +222,7 @@ def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
             "environment",
             "Only TF_HTTP_ADDRESS names the state, and Terraform does not store this variable. With another "
             "value, the next command uses another state without a warning.",
-            "Prefer files for -backend-config: `holdfast backend-config --tfbackend` writes them.",
+            "Use a file for -backend-config instead. `holdfast backend-config --tfbackend` writes one.",
         )
 
 
@@ -234,7 +235,10 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
     right = f"{base or '<address>'}/{routes[0]}/{state}"
     do = f'In the block, write {argument} = "{right}".'
     if value.source == backend_config.variable(argument):
-        do = f"Export {value.source}={shlex.quote(right)}, or write it into the block."
+        do = (
+            f'Export {value.source}={shlex.quote(right)}, or write {argument} = "{right}" in the backend '
+            "block."
+        )
     elif Path(value.source).name == backend_block.NOTES:
         do = f'Run `terraform init -reconfigure` with {argument} = "{right}".'
     shown = state_access.shown(value.text)
@@ -265,14 +269,14 @@ def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
     if "address" not in values:
         yield problem(
             "backend.address",
-            "Neither the block nor TF_HTTP_ADDRESS has an address.",
-            "Replace the block with the output of `holdfast backend-config`; or run `terraform init` with "
-            "the -backend-config that this folder needs.",
+            "Neither the backend block nor TF_HTTP_ADDRESS has an address.",
+            "Replace the block with the output of `holdfast backend-config`. If this folder needs "
+            "-backend-config, run `terraform init` with it instead.",
         )
     if "lock_address" in values and "unlock_address" not in values:
         yield problem(
             "backend.unlock_address",
-            "There is a lock_address and no unlock_address, so Terraform acquires the lock and never "
+            "There is a lock_address but no unlock_address, so Terraform acquires the lock and never "
             "releases it.",
             "Replace the block with the output of `holdfast backend-config`.",
         )
@@ -291,7 +295,7 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
         if address not in values:
             continue
         value = values.get(argument)
-        used, source = (value.text, value.source) if value else (default, "Terraform's own default")
+        used, source = (value.text, value.source) if value else (default, "Terraform's default")
         at_the_state = address in _LOCKING and routes[address] == "states"
         if at_the_state and used in _AT_THE_STATE:
             yield problem(
@@ -305,20 +309,20 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
             yield ok(f"backend.{argument}", f"{argument} is {used}.")
         else:
             why = (
-                "AWS does not document that API Gateway passes this method"
+                "AWS does not document that API Gateway forwards requests with this method"
                 if used == default
-                else "the API does not accept this method at this address"
+                else "The API does not accept this method at this address"
             )
             yield problem(
                 f"backend.{argument}",
-                f"{argument} is {used} ({source}); {why}.",
+                f"{argument} is {used} ({source}). {why}.",
                 f'In the block, write {argument} = "{right[argument][0]}".',
             )
     if routes.get("unlock_address") == "locks":
         yield note(
             "backend.unlock_address",
-            "unlock_address leads to /locks/. Holdfast supports this, but AWS does not document that API "
-            "Gateway passes the body of a DELETE request.",
+            "unlock_address leads to /locks/. Holdfast supports this address, but AWS does not document that "
+            "API Gateway forwards the body of a DELETE request.",
             "Use the block that `holdfast backend-config` prints, which sends POST to /unlocks/.",
         )
 
@@ -343,8 +347,8 @@ def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Find
     if trusting:
         yield problem(
             "backend.encryption",
-            f"skip_cert_verification is true in {', '.join(trusting)}: another server could pretend to be "
-            "the API, and receive the credentials.",
+            f"skip_cert_verification is true in {', '.join(trusting)}, so another server could pretend to be "
+            "the API and receive the credentials.",
             "Remove skip_cert_verification. If `init` was run with this setting, run `terraform init "
             "-reconfigure`.",
         )
@@ -356,9 +360,9 @@ def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Fin
     if missing:
         yield problem(
             "credentials",
-            f"There is no {' and no '.join(missing)}.",
-            "Export TF_HTTP_USERNAME and TF_HTTP_PASSWORD: a token's ID and secret, or what `holdfast login` "
-            "prints.",
+            f"Neither the backend nor the environment has a {' or a '.join(missing)}.",
+            "Export a token's ID as TF_HTTP_USERNAME and its secret as TF_HTTP_PASSWORD, or sign in with "
+            '`eval "$(holdfast login)"`.',
         )
     else:
         sources = ", ".join(dict.fromkeys(values[argument].source for argument in _CREDENTIALS))
@@ -370,8 +374,8 @@ def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Fin
             yield problem(
                 "credentials.plain_text",
                 f"{block.file} has credentials in plain text.",
-                "Export TF_HTTP_USERNAME and TF_HTTP_PASSWORD instead, and replace the token: others may "
-                "have read it.",
+                "Export TF_HTTP_USERNAME and TF_HTTP_PASSWORD instead, and replace the token, because others "
+                "may have read it.",
             )
 
 

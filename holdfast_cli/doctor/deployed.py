@@ -235,7 +235,7 @@ def _role_differences(iam: Any, name: str, wanted: Mapping[str, Any]) -> Iterato
         for page in iam.get_paginator("list_role_policies").paginate(RoleName=name)
         for policy in page["PolicyNames"]
     }
-    yield from _names("policy", {*policies}, deployed, "is unexpected")
+    yield from _names("policy", {*policies}, deployed, "is not in the template")
     for policy in sorted(deployed & policies.keys()):
         document = iam.get_role_policy(RoleName=name, PolicyName=policy)["PolicyDocument"]
         yield from differences(policies[policy], document)
@@ -245,7 +245,7 @@ def _role_differences(iam: Any, name: str, wanted: Mapping[str, Any]) -> Iterato
         for policy in page["AttachedPolicies"]
     }
     managed = set(wanted.get("ManagedPolicyArns", []))
-    yield from _names("managed policy", managed, attached, "is attached in addition")
+    yield from _names("managed policy", managed, attached, "is attached, but it is not in the template")
 
 
 def _names(kind: str, wanted: set[str], found: set[str], additional: str) -> Iterator[str]:
@@ -284,8 +284,12 @@ def _status(name: str, configuration: Mapping[str, Any]) -> Outcome:
 
 
 def _default_endpoint(is_off: bool, is_off_in_template: bool) -> Outcome:
-    text = f"The address that AWS gave the API is {'off' if is_off else 'on'}"
+    text = f"The address that AWS gave the API is {'disabled' if is_off else 'enabled'}"
     if is_off == is_off_in_template:
         return Level.OK, f"{text}, as in the template."
     do = f"Set the API's {_OFF} to {'true' if is_off_in_template else 'false'} in API Gateway."
-    return Level.PROBLEM, f"{text}, but {'off' if is_off_in_template else 'on'} in the template.", do
+    return (
+        Level.PROBLEM,
+        f"{text}, but it is {'disabled' if is_off_in_template else 'enabled'} in the template.",
+        do,
+    )

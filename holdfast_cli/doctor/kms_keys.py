@@ -16,9 +16,9 @@ _NEEDED: Final = frozenset({"kms:Decrypt", "kms:GenerateDataKey"})
 _UNIQUE_ID: Final = re.compile(r"\bA(?:RO|ID)A[A-Z0-9]{8,}\b")
 """The ID of a role or user, which KMS shows in place of an ARN once that role or user is deleted."""
 _STALE: Final = (
-    f"A new role or user of the same name has another ID. {REVERT} If CloudFormation may not change the "
-    "policy, an administrator of the key changes it with `aws kms put-key-policy`, as docs/operate/keys.md "
-    "says."
+    "The policy has the ID of a role or user that was deleted. A new one with the same name has another ID. "
+    f"{REVERT} If CloudFormation may not change the policy, an administrator of the key must change it with "
+    "`aws kms put-key-policy`, as docs/operate/keys.md says."
 )
 
 
@@ -62,7 +62,7 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
         pending = f"`aws kms cancel-key-deletion --key-id {key}`, then " if "Deletion" in state else ""
         yield (
             Level.PROBLEM,
-            f"The key {key} is {state}: no object that it encrypts can be read.",
+            f"The key {key} is {state}, so the objects that are encrypted with it cannot be read.",
             f"Run {pending}`aws kms enable-key --key-id {key}`.",
         )
         return

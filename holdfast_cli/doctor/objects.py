@@ -112,9 +112,15 @@ def _keys(objects: Sequence[_Object], denied: Sequence[str], keys: Collection[st
             f'Add "{key}" to previous_keys in teams.toml, and deploy the stack.',
         )
     if denied:
-        yield note("keys.objects", f"AWS does not let this identity look at {some(denied, _SHOWN)}.")
+        yield note(
+            "keys.objects",
+            (
+                f"Not checked: {some(denied, _SHOWN)}. AWS does not allow these credentials to read the "
+                "metadata."
+            ),
+        )
     if not strange:
-        counts = [f"{len(names)} under {key or 'keys of S3'}" for key, names in sorted(under.items())]
+        counts = [f"{len(names)} with {key or 'keys of S3'}" for key, names in sorted(under.items())]
         which = "every other current object" if denied else "every current object"
         yield ok("keys.objects", f"The functions may read {which}: {', '.join(counts) or 'none'}.")
 
@@ -130,9 +136,12 @@ def _locks(objects: Sequence[_Object], denied: Sequence[str]) -> Iterator[Findin
     if left:
         yield note(
             "locks",
-            f"Locks have been held for an hour or longer on names without a state: {some(left, _SHOWN)}.",
-            "If no first apply is running, compare lock_address and address in the configuration of the "
-            "lock's holder. `holdfast lock break STATE` removes the lock.",
+            (
+                "There are locks on names without a state, and they are older than an hour: "
+                f"{some(left, _SHOWN)}."
+            ),
+            "If no first apply is running, check that lock_address and address name the same state in the "
+            "configuration of the lock's holder. `holdfast lock break STATE` removes the lock.",
         )
     else:
         yield ok("locks", "Every lock that is older than an hour belongs to a state.")
@@ -152,14 +161,14 @@ def _copies(objects: Sequence[_Object]) -> Iterator[Finding]:
             yield problem(
                 "replica.copies",
                 f"{what} {some(names, _SHOWN)} to the replica.",
-                "Check the replication role, and the replica's key and bucket policy. Then copy the "
-                "objects with S3 Batch Replication: docs/operate/recovery.md.",
+                "Check the replication role, and the replica's key and bucket policy. Then copy the objects "
+                "with S3 Batch Replication, as docs/operate/recovery.md says.",
             )
     if before:
         yield note(
             "replica.copies",
             f"S3 has not copied these objects, which are older than the replica: {some(before, _SHOWN)}.",
-            "Copy them with S3 Batch Replication: docs/operate/recovery.md.",
+            "Copy them with S3 Batch Replication, as docs/operate/recovery.md says.",
         )
     if not failed and not late:
         copied = sum(each.replication == "COMPLETED" for each in objects)

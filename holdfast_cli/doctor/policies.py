@@ -20,7 +20,7 @@ def differences(wanted: Policy, found: Policy) -> Iterator[str]:
     for name in sorted(ours.keys() - theirs.keys()):
         yield f"the statement {name} is missing"
     for name in sorted(theirs.keys() - ours.keys()):
-        yield f"the statement {name} is unexpected"
+        yield f"the statement {name} is not in the template"
     for name in sorted(ours.keys() & theirs.keys()):
         if missing := ours[name] - theirs[name]:
             yield f"the statement {name} lacks {_listed(missing)}"

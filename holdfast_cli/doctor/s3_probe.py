@@ -32,7 +32,7 @@ _NOT_TRIED: Final = ("KMS.", "NoSuchBucket")
 """The prefixes of error codes whose cause is not a condition, such as `KMS.DisabledException`."""
 
 _NOT_S3: Final = (
-    "Do not keep states in this bucket: Holdfast is safe only on a store that honours S3's conditional "
+    "Do not keep states in this bucket. Holdfast is safe only if the store evaluates S3's conditional "
     "requests as Amazon S3 does."
 )
 _VERSIONING: Final = (
@@ -127,7 +127,7 @@ class _Probe:
             response = error.response
         date = response["ResponseMetadata"]["HTTPHeaders"].get("date", "")
         if (off := clock.seconds_off(date, before, time.time())) is None:
-            yield "S3 sends no Date header, by which Holdfast tells how old a lock is."
+            yield "S3 sends no Date header, so Holdfast cannot know how old a lock is."
         else:
             yield from clock.deviation(off, "S3")
 
@@ -139,8 +139,8 @@ class _Probe:
         for version_id in version_ids:
             if not is_unique(version_id):
                 yield (
-                    f"S3 gave a write to {self._bucket} the version ID {version_id or 'none'!r}: the bucket "
-                    "keeps one version only, so there is no history."
+                    f"S3 returned the version ID {version_id or 'none'!r} for a write to {self._bucket}, so "
+                    "the bucket keeps only one version and no history."
                 )
         if len(set(version_ids)) < len(version_ids):
             yield "Two writes to one key got the same version ID."
@@ -201,7 +201,7 @@ class _Probe:
         first = self._make(key)
         second = self._put(key, b"2", IfMatch=first.etag)
         if not is_unique(second.version_id):
-            yield "There is no version to remove: S3 gave a write no version ID of its own."
+            yield "S3 gave a write no version ID of its own, so the check could not remove its version."
         yield from _unless(204, self._delete_object(key, VersionId=second.version_id), "remove a version")
         yield from self._unless_holds(key, b"1", "the newest version was removed")
         if self._get(key, VersionId=second.version_id).status != 404:
@@ -229,10 +229,10 @@ class _Probe:
             replies = list(threads.map(write, range(_AT_ONCE)))
         winners = [number for number, reply in enumerate(replies) if reply.status == 200]
         if len(winners) != 1:
-            yield f"{len(winners)} of {_AT_ONCE} concurrent writers {what}; exactly one may."
+            yield f"{len(winners)} of {_AT_ONCE} concurrent writers {what}, but exactly one must succeed."
         # 409: another write is in progress.
         if others := {reply.status for reply in replies} - {200, 409, 412}:
-            yield f"S3 responded with {min(others)}, not 412, to a writer that lost."
+            yield f"S3 responded with {min(others)}, not 412, to a concurrent writer that did not succeed."
         yield from self._unless_holds(key, str(winners[0]).encode(), "several writers competed")
 
     def _unless_holds(self, key: str, body: bytes, after: str) -> Iterator[str]:

@@ -67,7 +67,14 @@ def check(
         discovers: whether the backend finds the API by the hostname.
     """
     if is_unencrypted(base):
-        yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
+        yield note(
+            "api",
+            (
+                f"Not checked: {base} begins with http://, and this command sends credentials over https:// "
+                "only."
+            ),
+            "Name the API with an address that begins with https://.",
+        )
         return
     health = http.send("GET", f"{base}/health", headers={})
     version = health.text("version")
@@ -88,9 +95,9 @@ def check(
     message = read.text("message") or read.text("ID")  # a 423 holds lock info
     match read.status:
         case 200:
-            yield ok("api.credentials", f"The API accepts the credentials; the state {state} can be read.")
+            yield ok("api.credentials", f"The API accepts the credentials, which may read the state {state}.")
         case 204:
-            yield ok("api.credentials", f"The API accepts the credentials; there is no state {state} now.")
+            yield ok("api.credentials", f"The API accepts the credentials. There is no state {state} now.")
             yield _absent(base, state, headers)
         case 403 if read.text("error"):
             yield problem(
@@ -134,9 +141,9 @@ def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
     when = f" at {output.moment(at)}{_deleted_by(base, state, headers, at, version)}" if at else ""
     return problem(
         "api.state",
-        f"The state {state} was deleted{when}: a plan would create every resource anew.",
-        f"`holdfast state undelete {state} --address {shlex.quote(base)}` brings it back; it needs the role "
-        "maintainer.",
+        f"The state {state} was deleted{when}, so a plan would create every resource again.",
+        f"`holdfast state undelete {state} --address {shlex.quote(base)}` brings the state back. The command "
+        "needs the role maintainer.",
     )
 
 
@@ -145,12 +152,12 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
     around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
     response = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
     if response.status != 200:
-        return " (with the role maintainer, this check shows by whom)"
+        return " (with the role maintainer, this check also shows who deleted it)"
     for event in form.read(v1.Activity, response.json()).events:
         if version and event.get("version_id") == version and event.get("event") == Event.STATE_DELETED:
             principal, owner = (form.text(event.get(member)) for member in ("principal", "owner"))
             return f" by {output.plain(named(principal or 'an unknown user', owner))}"
-    return " (the audit trail does not say by whom)"
+    return " (the audit trail does not say who deleted it)"
 
 
 def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks: bool) -> Finding:
@@ -186,8 +193,8 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
         case status:
             return problem(
                 "api.role",
-                f"The API responded with {status}, not 400 or 403, to a request with lock info without an "
-                "ID.",
+                f"The check sent lock info without an ID. The API responded with {status}, not with 400 or "
+                "403.",
                 "See docs/use/errors.md for this status code.",
             )
 
@@ -201,7 +208,10 @@ def _left_lock(base: str, state: StateName, headers: Mapping[str, str]) -> Itera
         clock.hear(response.headers.get("date", ""))
         yield problem(
             "api.lock",
-            f"The state {state}, which this backend locks by mistake, is {lock_sentence(lock, clock.now())}.",
+            (
+                f"This backend locks another state by mistake: {state}. That state is "
+                f"{lock_sentence(lock, clock.now())}."
+            ),
             f"If a run of this folder left the lock, remove it: "
             f"`holdfast lock break {state} --address {shlex.quote(base)}`.",
         )

@@ -57,9 +57,9 @@ def setup(args: argparse.Namespace) -> Iterator[Finding]:
         if not (args.team or settings.sources(args)["team"]):
             yield note(
                 "setup",
-                "No profile and no variable names the API's address or a team. This command looks for the "
+                "Neither a profile nor a variable names the API's address or a team. This command used the "
                 "only deployed team, but commands such as `holdfast state list` cannot find the API.",
-                "`holdfast configure --address URL` writes a profile; `cdk deploy` and `make up` print the "
+                "`holdfast configure --address URL` writes a profile. `cdk deploy` and `make up` print the "
                 "URL.",
             )
     except UsageError as error:
@@ -193,8 +193,8 @@ def _probes(
     if keeps_everything:
         yield note(
             "s3",
-            "S3's conditional requests were not tested: the bucket puts every object under retention, so "
-            "the objects of this check could not be removed.",
+            "S3's conditional requests were not tested. The bucket puts every object under retention, so the "
+            "objects of the test could not be removed.",
         )
     else:
         yield from attempt("s3", lambda: _conditions(session, found))
@@ -212,7 +212,7 @@ def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]
     else:
         yield note(
             "s3",
-            "S3's conditional requests were not tested: the stack is from an older release, whose bucket "
+            "S3's conditional requests were not tested. The stack is from an older release, whose bucket "
             "lacks the lifecycle rule that removes the objects of an interrupted test.",
             f"Deploy the stack again with `npx cdk deploy {name}`, and then run this command.",
         )

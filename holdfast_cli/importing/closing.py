@@ -67,7 +67,10 @@ def _allowed(run: Run, states: list[str]) -> list[Outcome]:
     try:
         run.source.refuse_writes([], states)
     except CommandError as error:
-        text = f"{states[0]}: the source may still refuse writes of {len(states)} open states: {error}"
+        text = (
+            f"{states[0]}: the source may still refuse writes to {len(states)} states that are open again: "
+            f"{error}"
+        )
         return [Outcome(states[0], "", "refused", text, is_problem=True)]
     run.journal.note(Refuse([state for state in run.journal.refused if state not in states]))
     return []

@@ -180,8 +180,8 @@ def _written(run: Run, name: StateName, old: Content, lock: OldLock, workspace: 
     version, sha256 = run.place.read(name)
     if sha256 != old.sha256:
         raise CommandError(
-            f"The state that was read back from {name} is not the imported state. Do not use it: look "
-            f"at 'holdfast state history {name}'."
+            f"The state that was read back from {name} is not the imported state. Do not use {name}. "
+            f"'holdfast state history {name}' shows its versions."
         )
     return version
 

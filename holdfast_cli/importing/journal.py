@@ -202,8 +202,9 @@ class Journal:
             )
         elif self._begun.source != source:
             raise CommandError(
-                f"The plan's source or its options have changed since {self._name} was begun. Undo the "
-                "change, or write a new plan: the locks in the journal belong to the earlier source."
+                f"The plan's source or its options have changed since the journal {self._name} was begun, "
+                "and "
+                "the locks in the journal belong to the earlier source. Undo the change, or write a new plan."
             )
 
     def note(self, event: Event) -> None:

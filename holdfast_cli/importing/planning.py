@@ -151,8 +151,8 @@ def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Ru
     if not states:
         first = left_out[0]
         raise CommandError(
-            f"There is no state in {source.address}: check the address. Objects that are not states: "
-            f"{len(left_out)}. The first is {first.id}: {first.why}"
+            f"There is no state in {source.address}. Check the address. The source has {len(left_out)} "
+            f"objects that are not states. The first is {first.id}: {first.why}"
         )
     whole = [draft for draft in states if draft.content]
     names = _name(whole)

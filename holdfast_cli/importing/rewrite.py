@@ -43,7 +43,7 @@ _WORKSPACE: Final = re.compile(r"^(?![ \t]*(?:#|//)).*\bterraform\.workspace\b",
 
 _SHOWN: Final = 3
 _HCP: Final = "app.terraform.io"
-_BY_HAND: Final = "change the block by hand, to what `holdfast backend-config STATE` prints."
+_BY_HAND: Final = "replace the block by hand with the output of `holdfast backend-config STATE`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,13 @@ def rewrite(file: str, text: str, moved: Moved) -> Rewritten:
     try:
         items = hcl.parse(text)
     except (NotHclError, RecursionError):
-        note(0, f"the file cannot be parsed: `terraform fmt` says what is wrong. If nothing is, {_BY_HAND}")
+        note(
+            0,
+            (
+                "the file cannot be parsed: `terraform fmt` says what is wrong. If it reports no error, "
+                f"{_BY_HAND}"
+            ),
+        )
         return Rewritten(text, notes)
     for block in _blocks(items):
         try:
@@ -246,11 +252,11 @@ def _edits(text: str, block: Item, moved: Moved) -> list[_Edit]:
             if config and (found := _read_states(block, config, moved)):
                 [name, *others] = found.values()
                 raise _ByHandError(
-                    f"the block reads one of the old states, which are now {_shown(found)}: write what "
-                    "`holdfast backend-config STATE --outputs` prints for that state."
+                    f"the block reads one of the old states, which are now {_shown(found)}. Replace it with "
+                    "the output of `holdfast backend-config STATE --outputs` for that state."
                     if others
-                    else f"the block reads the old state, which is now {name}: write what `holdfast "
-                    f"backend-config {name} --outputs` prints."
+                    else f"the block reads the old state, which is now {name}. Replace it with the output of "
+                    f"`holdfast backend-config {name} --outputs`."
                 )
     return []
 
@@ -309,8 +315,10 @@ def _of_block(text: str, block: Item, moved: Moved) -> list[_Edit]:
         raise _ByHandError(
             f"the workspaces of the block are now {_shown(found)}. `cloud` keeps their names only if each "
             "new "
-            f"name has two segments, such as a-b/{example}{main}. Make a plan with such names, or write what "
-            f"`holdfast backend-config {name} --cloud` prints. For several workspaces, use --tags."
+            f"name has two segments, such as a-b/{example}{main}. Make a plan with such names, or replace "
+            "the "
+            f"block with the output of `holdfast backend-config {name} --cloud`. For several workspaces, use "
+            "--tags."
         )
     lines = _inner(cloud_config.to_hcl(moved.api, name, tags=sorted(tags), remote=False))
     main = places[DEFAULT][1] if DEFAULT in found else ""
@@ -434,8 +442,8 @@ def _of_bucket(body: Item, moved: Moved) -> dict[str, StateName]:
     folder = body.find("workspace_key_prefix")
     if (folder.literal if folder else "env:") != moved.folder:
         raise _ByHandError(
-            f"the workspace_key_prefix of the block is not '{moved.folder}', as in the plan. Make a plan "
-            "with the workspace_key_prefix of the block."
+            f"the block has another workspace_key_prefix than the plan, which has '{moved.folder}'. Make a "
+            "plan with the workspace_key_prefix of the block."
         )
     of_key = layout.of_configuration(moved.folder, key)
     if left := [id_ for id_ in moved.left if of_key.fullmatch(id_)]:

@@ -174,9 +174,9 @@ class _LockItems:
         if _MD5.fullmatch(digest) and digest != actual:
             content = f"the MD5 {actual}" if body else "no content"
             raise CommandError(
-                f"its digest in the table {self.table} is {digest}, and the object has {content}, so "
-                '`backend "s3"` refuses the state: a write is under way or was interrupted. Run the '
-                "command again "
+                f"its digest in the table {self.table} is {digest}, but the object has {content}, so "
+                "`backend "
+                '"s3"` refuses the state. A write is in progress or was interrupted. Run the command again '
                 "later. If the error remains, restore the right version of the object, or set the digest in "
                 f"the item {self.bucket}/{state}-md5 to the MD5 of the object."
             )
@@ -399,7 +399,10 @@ _ADVICE: Final[Mapping[str, str]] = {
     "AuthorizationHeaderMalformed": "the bucket is in another region: name its region with --region.",
     "MethodNotAllowed": "only an identity of the bucket's own account may do this.",
     "InvalidObjectState": "the object is archived: restore it with `aws s3api restore-object`.",
-    "InvalidRequest": "S3 needs the object's own key: store the object without `sse_customer_key` first.",
+    "InvalidRequest": (
+        "the object is encrypted with a key of your own (`sse_customer_key`): store the object without this "
+        "key first."
+    ),
     "ResourceNotFoundException": "the table does not exist: check --dynamodb-table and --region.",
     "ValidationException": "the table is not a table of locks: its partition key is not the string LockID.",
 }

@@ -36,11 +36,14 @@ def kind(settings: Settings) -> Kind:
     [found, *others] = kinds
     if found is None or others:
         raise CommandError(
-            "The address of a source begins with s3://, gitlab://, hcp:// or https://, and a plan has one "
-            "kind of source. States in files move with `terraform init -migrate-state`."
+            "The address of a source must begin with s3://, gitlab://, hcp:// or https://, and a plan can "
+            "have only one kind of source. For states in local files, use `terraform init -migrate-state`."
         )
     if len(settings.addresses) > 1 and found != "http":
-        raise CommandError("Only https:// sources can share a plan. Write one plan for each other source.")
+        raise CommandError(
+            "A plan can have several sources only if all of them are https:// addresses. Write a plan for "
+            "each other source."
+        )
     return found
 
 

@@ -216,9 +216,9 @@ class Parser(argparse.ArgumentParser):
     def _refuse_option(self, name: str) -> NoReturn:
         self._refuse_renamed(name)
         if any(name in action.option_strings for action in self.actions()):
-            hint = " Write this option after the command."
-        elif any(action.dest == "command" and action.nargs == "+" for action in self._actions):
-            hint = " Type -- before the program."
+            self.error(f"write the option {name} after the command")
+        if any(action.dest == "command" and action.nargs == "+" for action in self._actions):
+            hint = " If it is an option of the program, type -- before the program."
         else:
             hint = _hint(name, self._option_string_actions)
         self.error(f"there is no {_shown(name, 'option {}') or 'such option'}.{hint}")

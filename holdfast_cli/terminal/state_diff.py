@@ -80,8 +80,8 @@ def text(document: Mapping[str, Any], now: datetime | None = None) -> str:
         return "\n".join(_lines(document) if now is None else _brief(document, now))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise CommandError(
-            "The response lacks what 'holdfast state diff' shows: the stack and this command have different "
-            "versions. See the response with --json."
+            "This command cannot show the response, because the deployed stack and this command have "
+            "different versions. To see the response, use --json."
         ) from None
 
 
@@ -136,7 +136,7 @@ def _after_changes(document: _Item, *summary: str) -> Iterator[str]:
     yield from map(wrapped, summary)
     if not document["values"]:
         yield wrapped(
-            "Values are hidden; --show-values shows those that the state does not mark as sensitive."
+            "Values are hidden. --show-values shows the values that the state does not mark as sensitive."
         )
 
 

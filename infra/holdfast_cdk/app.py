@@ -50,11 +50,11 @@ def _synthesize() -> None:
     app.synth()
     if lock and made:
         if lock.record(where, {team.name for team in made}):
-            sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
+            sys.stderr.write(f"holdfast: {lock.path} was written. Commit it together with {teams_file}.\n")
         if not has_bytecode(app):
             sys.stderr.write(f"holdfast: {WITHOUT_BYTECODE}\n")
         if imports(app):
             sys.stderr.write(
-                f"holdfast: -c {IMPORT}=true is only for `cdk import`: the audit trail has no changes of "
-                f"tokens and trust records until you deploy without -c {IMPORT}=true\n"
+                f"holdfast: -c {IMPORT}=true is only for `cdk import`. Until you deploy without it, the "
+                "audit trail does not have the changes of tokens and trust records.\n"
             )

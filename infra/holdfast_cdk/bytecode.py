@@ -127,8 +127,10 @@ def lambda_compiler(build: Path) -> Compiler:
         return _web_assembly(*pyodide(build))
     except PyodideError as error:
         raise CompileError(
-            f"the functions cannot be compiled to bytecode: there is no working python{LAMBDA_PYTHON} on "
-            f"the PATH, and {error}; or deploy without bytecode, with -c without_bytecode=true"
+            "the functions cannot be compiled to bytecode, because there is no working "
+            f"python{LAMBDA_PYTHON} "
+            f"on the PATH, and pyodide does not work: {error}. To deploy without bytecode, write -c "
+            "without_bytecode=true"
         ) from error
 
 

@@ -14,7 +14,7 @@ from holdfast import team as names
 from holdfast_cdk.alarm_settings import TOPIC
 from holdfast_cdk.domain_settings import CERTIFICATE
 from holdfast_cdk.regions import default_quota, partitions
-from holdfast_cdk.settings import OF_ANOTHER_RELEASE, SettingError, as_toml, read_settings, settings_of
+from holdfast_cdk.settings import SettingError, as_toml, read_settings, settings_of
 from holdfast_cdk.team_settings import ADMINISTRATOR, GONE, KMS_KEY, LOCAL_ACCOUNT, Team
 
 _MEMORY_OF_A_FUNCTION: Final = 128
@@ -65,8 +65,8 @@ def read_teams(path: Path) -> tuple[Team, ...]:
     for key in document:
         if key != "teams":
             raise ConfigError(
-                f"{path}: unknown entry '{key}' outside a table [teams.<name>]; write the settings in such "
-                f"tables; {OF_ANOTHER_RELEASE}"
+                f"{path}: Holdfast {__version__} has no setting '{key}' outside the tables [teams.<name>]; "
+                "write the settings in these tables"
             )
     teams = document.get("teams", {})
     if not isinstance(teams, dict):
@@ -106,9 +106,9 @@ def team_named(name: str, teams: Iterable[Team], path: Path) -> Team:
     known = {team.name: team for team in teams}
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
-        meant = f"write {close[0]}; " if close else ""
+        meant = f" Did you mean {close[0]}?" if close else ""
         raise ConfigError(
-            f"{path}: there is no team '{name}'; {meant}the teams in the file are {', '.join(known)}"
+            f"{path}: there is no team '{name}'.{meant} The teams in the file are {', '.join(known)}"
         )
     return known[name]
 
@@ -164,7 +164,7 @@ def _team(name: str, settings: object) -> Team:
             )
     if team.key in team.previous_keys:
         raise ConfigError(
-            f"team '{name}': previous_keys has {as_toml(team.key)}, which is the value of key, too; remove "
+            f"team '{name}': previous_keys has {as_toml(team.key)}, which is also the value of key; remove "
             "it from previous_keys"
         )
     if team.key_administrators and "kms" not in team.kms_keys:
@@ -282,7 +282,7 @@ def above_quota(team: Team) -> str | None:
     return (
         f"team '{team.name}': throttling = {as_toml(asdict(team.throttling))} is above the default quota in "
         f"{team.region}, which is {rate} requests a second and {burst} at once for all APIs of an account "
-        "together; AWS throttles requests above the quota"
+        "together. AWS throttles requests above the quota"
     )
 
 

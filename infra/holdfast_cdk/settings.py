@@ -13,7 +13,6 @@ from holdfast import __version__
 
 _Table = TypeVar("_Table")
 
-OF_ANOTHER_RELEASE: Final = f"a later release than Holdfast {__version__} may have it"
 """The end of the message about a name that a later release may have added."""
 
 # The largest number of characters that a message shows of a value.
@@ -105,7 +104,7 @@ def read_settings(
     for key, value in values.items():
         if key not in known:
             instead = _instead_of(table, name, key)
-            raise SettingError(f"there is no setting '{_below(name, key)}'; {instead}; {OF_ANOTHER_RELEASE}")
+            raise SettingError(f"Holdfast {__version__} has no setting '{_below(name, key)}'; {instead}")
         read[key] = known[key][0].kind.read(_below(name, key), value)
     for key, (one, field) in known.items():
         if key not in read and field.default is MISSING and field.default_factory is MISSING:
@@ -276,7 +275,7 @@ class NamedTexts:
         for key, member in value.items():
             if not self.names.accepts(key):
                 raise SettingError(
-                    f"the name in {_below(name, key)} is not allowed; a name has {self.names.written}"
+                    f"the name in {_below(name, key)} is not allowed; write a name with {self.names.written}"
                 )
             if key.casefold() in seen:
                 same = f"{as_toml(seen[key.casefold()])} and {as_toml(key)}"
@@ -307,7 +306,7 @@ class Texts:
     @property
     def written(self) -> str:
         """Return the form of the list, with the example."""
-        return f"a list of 1 to {self.most}, as in {self.example}"
+        return f"a list of 1 to {self.most} entries, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
         """Return a checked list of texts as a tuple (see `Kind`)."""

@@ -169,9 +169,8 @@ def _check_networks(texts: Sequence[str]) -> None:
     networks.check(texts)
     if (length := len(",".join(texts))) > LONGEST_NETWORKS:
         raise ValueError(
-            f"the list is too long: joined with commas, the networks have {length} characters, and the "
-            f"environment variables of a Lambda function have room for {LONGEST_NETWORKS}; write fewer or "
-            "wider networks"
+            f"the list is too long: joined with commas, it has {length} characters, but a Lambda function "
+            f"has room for {LONGEST_NETWORKS}; write fewer or wider networks"
         )
 
 
@@ -444,10 +443,10 @@ for _table in (
     document(_table)
 
 GONE: Final[Mapping[str, str]] = {
-    "dynamodb_lock": "Holdfast keeps no locks in a DynamoDB table, and native clients share its locks with "
-    "use_lockfile (docs/start/moving.md); remove the line",
-    "snap_start": "Holdfast no longer uses Lambda SnapStart; remove the line",
-    "token_trail": "the audit trail has the changes of tokens and trust records, and a CloudTrail trail of "
-    "your own can record who reads them (docs/operate/audit.md); remove the line",
+    "dynamodb_lock": 'Holdfast no longer keeps locks in a DynamoDB table. Clients of backend "s3" share its '
+    "locks with use_lockfile (docs/start/moving.md). Remove the line",
+    "snap_start": "Holdfast no longer uses Lambda SnapStart. Remove the line",
+    "token_trail": "the audit trail now always has the changes of tokens and trust records. To record who "
+    "reads them, use a CloudTrail trail of your own (docs/operate/audit.md). Remove the line",
 }
 """The name of each setting of an earlier release -> what happens instead, and what to do."""

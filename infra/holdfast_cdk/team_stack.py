@@ -164,11 +164,13 @@ def what_stays_for_ever(team: Team) -> str | None:
     if team.native_clients:
         leaves.append("each unlock of a native client leaves an old version and a delete marker of its lock")
     if team.retention and team.retention.bucket_default:
-        leaves.append("under the bucket's default retention, each unlock leaves a delete marker of the lock")
+        leaves.append(
+            "because of the bucket's default retention, each unlock leaves a delete marker of the lock"
+        )
     if not leaves:
         return None
     history = History(days=max(365, team.retention.days if team.retention else 0))
     return (
-        f"team '{team.name}': {', and '.join(leaves)}, which S3 keeps for ever; write history = "
-        f"{as_toml(asdict(history))}, and S3 removes them"
+        f"team '{team.name}': {', and '.join(leaves)}. S3 keeps them for ever. To let S3 remove them, write "
+        f"history = {as_toml(asdict(history))}"
     )

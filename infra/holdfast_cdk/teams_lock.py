@@ -109,21 +109,21 @@ def _moved(old: Team, now: Team) -> str | None:
         before, after = getattr(old, setting), getattr(now, setting)
         if before and after and before != after:
             return (
-                f"in the {setting} {before} and would now go to {after}, which would get a new stack without "
-                f"the states; write {setting} = {as_toml(before)} in [teams.{old.name}], and use "
-                f"credentials for the {setting} {before}; if the team has no stack there"
+                f"in the {setting} {before}. It would now go to {after}, as a new stack without the states. "
+                f"Write {setting} = {as_toml(before)} in [teams.{old.name}], and use credentials for the "
+                f"{setting} {before}. If the team has no stack there"
             )
     if now.key not in ("s3", old.key, *old.kms_keys):
         before = as_toml([*old.previous_keys, now.key])
         return (
-            f"with key = {as_toml(old.key)}, and its functions may not use {as_toml(now.key)} yet; first "
-            f"deploy key = {as_toml(old.key)} with previous_keys = {before}; if the team has no stack"
+            f"with key = {as_toml(old.key)}, and its functions may not use {as_toml(now.key)} yet. First "
+            f"deploy key = {as_toml(old.key)} with previous_keys = {before}. If the team has no stack"
         )
     if lost := [key for key in old.kms_keys if key not in now.kms_keys]:
         return (
-            f"with the key {as_toml(lost[0])}, and its functions could not read the objects that this key "
-            f"encrypts; write previous_keys = {as_toml([*now.previous_keys, *lost])}; if no version of any "
-            "object needs that key"
+            f"with the key {as_toml(lost[0])}. Without this key, its functions could not read the objects "
+            f"that the key encrypts. Write previous_keys = {as_toml([*now.previous_keys, *lost])}. If no "
+            "version of any object needs that key"
         )
     return None
 
@@ -144,20 +144,20 @@ def _check_address(team: Team, address: object) -> None:
     if address is None:
         raise ConfigError(
             f"team '{team.name}': networks = {as_toml(team.networks)} is not deployed yet and may lock you "
-            "out; write -c address=<your public address>, which `curl https://checkip.amazonaws.com` prints, "
+            "out. Write -c address=<your public address>, which `curl https://checkip.amazonaws.com` prints, "
             f"{or_else}"
         )
     try:
         IPv4Address(str(address))
     except ValueError:
         raise ConfigError(
-            f"-c address={address} is not an IPv4 address, and all requests come from IPv4 addresses; write "
+            f"-c address={address} is not an IPv4 address, but all requests come from IPv4 addresses. Write "
             f"your public IPv4 address, such as 203.0.113.5, {or_else}"
         ) from None
     if not covers(team.networks, str(address)):
         raise ConfigError(
             f"team '{team.name}': networks = {as_toml(team.networks)} does not include {address} and would "
-            f"lock you out; add {address}/32 to the list, {or_else}"
+            f"lock you out. Add {address}/32 to the list, {or_else}"
         )
 
 
@@ -167,9 +167,9 @@ def _gone(old: Team, new: Sequence[Team]) -> str:
     became = "is no longer in the teams file"
     if renamed:
         names = " or ".join(f"'{team.name}'" for team in renamed)
-        became = f"seems to be renamed to {names}, which would get a new stack without the states"
+        became = f"seems to be renamed to {names}, as a new stack without the states"
     return (
-        f"and {became}; write [teams.{old.name}] again; if its stack was removed (docs/operate/removing.md) "
+        f"and {became}. Write [teams.{old.name}] again. If its stack was removed (docs/operate/removing.md) "
         "or never deployed"
     )
 

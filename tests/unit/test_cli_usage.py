@@ -61,7 +61,7 @@ WRONG: Final[Mapping[str, str]] = {
     # Networks that they are for.
     f"{CREATE} --from 203.0.113.5": "'203.0.113.5' is not in the standard form of a network; write",
     f"{CREATE} --from anywhere": "'anywhere' is not a network; write a network such as 203.0.113.0/24",
-    f"{CREATE} {MANY_NETWORKS}": "the record has 51 networks, and at most 50 are allowed",
+    f"{CREATE} {MANY_NETWORKS}": "there are 51 networks, but at most 50 are allowed",
     f"{ADD} {FROM_AWS} --from x": "argument --from: 'x' is not a network",
     f"{ADD} {FROM_AWS} {NETWORKS} --from 203.0.113.0/25": "remove 203.0.113.0/25",
     f"{UPDATE} {NETWORKS} --from anywhere": "'anywhere' is not a network",

@@ -112,7 +112,7 @@ def test_a_document_is_refused_with_the_rule_that_it_broke(body: bytes, reason: 
 def test_where_a_member_may_come_twice_the_other_rules_hold(body: bytes, reason: str) -> None:
     reason = "" if reason is _TWICE else reason
     of_lock = f"The lock info {reason}; send the JSON object that Terraform sends, with an ID."
-    of_cloud = f"The body {reason}; send a JSON:API document."
+    of_cloud = f"The body {reason}. Send a JSON:API document."
     if reason == _HALF:
         of_lock = _FLAT
     if not reason:

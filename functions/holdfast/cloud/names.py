@@ -24,8 +24,8 @@ def state_name(organization: str, workspace: str) -> StateName:
     check_organization(organization)
     if "/" in workspace:
         raise InvalidName(
-            "The name of a workspace must not have '/': write ':' where the name of the state "
-            "has '/', as in 'eu:prod'."
+            "The name of a workspace must not contain '/'. Where the name of the state has '/', write ':', "
+            "as in 'eu:prod'."
         )
     return names.parse(f"{organization}/{workspace.replace(_BETWEEN_SEGMENTS, '/')}")
 
@@ -35,8 +35,8 @@ def check_organization(organization: str) -> None:
     segments = names.split(organization)
     if len(segments) != 1:
         raise InvalidName(
-            "The organization must not have '/': the organization is the first segment of the state's name, "
-            "as in 'network', and the workspace is the rest."
+            "The organization must not contain '/'. It is the first segment of the state's name, such as "
+            "'network'. The workspace is the rest of the name."
         )
     if organization == names.RESERVED:
         raise InvalidName(f"The organization '{names.RESERVED}' is reserved; use another name.")

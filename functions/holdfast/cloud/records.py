@@ -133,6 +133,6 @@ def _stored(stored: Object, name: StateName) -> StoredRecord:
         return StoredRecord(Record.from_json(stored.body), stored.version.etag)
     except ValueError:
         raise UnreadableRecord(
-            f"The object {name.record_key} in the bucket is not a valid record of a workspace. Delete the "
-            "object; S3 keeps its earlier versions."
+            f"The object {name.record_key} in the bucket, which stores the tags of the workspace, is "
+            "damaged. Delete the object. S3 keeps its earlier versions."
         ) from None

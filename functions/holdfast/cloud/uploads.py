@@ -131,8 +131,9 @@ def _may_be_current(
 
 def too_large(size: int, limit: int) -> TooLarge:
     return TooLarge(
-        f"The state has {size} bytes; this team accepts {limit // _MEGABYTE} MB. Nothing was written. Split "
-        "the state, or ask an operator to raise 'max_state_mb' in the team's settings."
+        f"The state has {size:,} bytes, but the team accepts at most {limit:,} bytes (max_state_mb = "
+        f"{limit // _MEGABYTE}). Nothing was written. Split the state, or ask an operator to raise "
+        "'max_state_mb' in the team's settings."
     )
 
 

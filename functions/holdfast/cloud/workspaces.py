@@ -163,7 +163,8 @@ def declare(work: Work) -> bool:
     store, name = work.store, work.name
     if name.is_probe:
         raise InvalidName(
-            "This name belongs to a probe of 'holdfast doctor', and probes need no declaration."
+            "State names that begin with 'holdfast-doctor/' are reserved for 'holdfast doctor' and cannot "
+            "be declared. Use another name."
         )
     if any(store.read_version(key) for key in (name.state_key, name.record_key)):
         return False
@@ -329,8 +330,8 @@ def _delete_record(work: Work, seen: str, info: LockInfo) -> bool:
             return False
         if record.version.version_id != seen or not records.delete(store, name, record):
             raise BaseChanged(
-                f"Another client changed the record of the name '{name}' after you read it. Nothing was "
-                "deleted; look at the name again, then run the command again."
+                f"The declaration or the tags of the name '{name}' were changed after you read them. Nothing "
+                "was deleted. Look at the name again, then run the command again."
             )
         if held.identity(held.read(store, name)) != acquired:
             raise DeleteOutcomeUnknown(
@@ -411,10 +412,10 @@ def _just_deleted() -> JustDeleted:
     # "being processed": clients replace the text of a safe-delete's 409 by their own. If the text contains
     # these words, theirs says to try again later.
     return JustDeleted(
-        "This workspace was deleted and created again moments ago. This request deleted nothing, because it "
-        "may be a retry of the earlier request, which may still be in progress. Look at the workspace, and "
-        f"run the command again {JUST_DELETED.seconds // 60} minutes after it was deleted. A program that "
-        "stores the ID of a workspace must read the workspace by its name again."
+        "This workspace was deleted and created again moments ago. This request may be a late retry of that "
+        "delete, so nothing was deleted now. To delete the new workspace, run the command again "
+        f"{JUST_DELETED.seconds // 60} minutes after the first delete. A program that stores the ID of a "
+        "workspace must look up the new ID by the workspace's name."
     )
 
 

@@ -130,7 +130,7 @@ def check_networks(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the networks of a record; raise `ValueError` if they are invalid, none, or too many."""
     if len(texts) > addresses.MAX_OF_A_RECORD:
         raise ValueError(
-            f"the record has {len(texts)} networks, and at most {addresses.MAX_OF_A_RECORD} are allowed"
+            f"there are {len(texts)} networks, but at most {addresses.MAX_OF_A_RECORD} are allowed"
         )
     return addresses.check(texts)
 

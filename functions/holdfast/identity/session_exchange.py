@@ -73,7 +73,10 @@ def for_aws_role(
         )
     if not origin.is_of_team:
         raise NotAllowed(
-            f"The address {origin.address} is outside the networks in the team's setting 'networks'.",
+            (
+                f"The address {origin.address} is not in the networks of the team's setting 'networks'. Send "
+                "the request from one of these networks, or ask an operator to add the address."
+            ),
             denial=DenialReason.WRONG_NETWORK,
         )
     role_session = _ROLE_SESSION.fullmatch(arn)
@@ -85,15 +88,15 @@ def for_aws_role(
     record = read_records().for_aws_role(role_session["role"])
     if record is None:
         raise NotAllowed(
-            f"No trust record names the IAM role {role_session['role']}; create a record with `holdfast "
-            "trust create`.",
+            f"No trust record names the IAM role {role_session['role']}. Ask an operator to create one with "
+            "`holdfast trust create`.",
             denial=DenialReason.NOT_TRUSTED,
         )
     if isinstance(record, Unreadable):
         raise NotAllowed(
-            f"The deployed code does not understand the trust record '{record.name}' of the IAM role "
-            f"{role_session['role']}. Deploy the stack again if a newer `holdfast` wrote it; otherwise the "
-            "record is damaged, and `holdfast trust list` says what to do.",
+            f"The deployed functions cannot read the trust record '{record.name}' of the IAM role "
+            f"{role_session['role']}. If a newer `holdfast` wrote the record, deploy the stack again. "
+            "Otherwise, the record is damaged, and `holdfast trust list` says what to do.",
             denial=DenialReason.TRUST_UNREADABLE,
         )
     if not origin.is_of_record(record.networks):

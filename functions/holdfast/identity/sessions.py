@@ -179,7 +179,7 @@ def seconds(body: bytes) -> int:
         document = json_object.parse_unique(body)
     except ValueError as error:
         raise InvalidBody(
-            f'The body of the request {error}; send no body, or {{"seconds": {DEFAULT_SECONDS}}}.'
+            f'The body of the request {error}. Send no body, or {{"seconds": {DEFAULT_SECONDS}}}.'
         ) from None
     if unknown := sorted(document.keys() - {"seconds"}):
         raise InvalidBody(f"The body has the unknown member {unknown[0][:40]!r}; only 'seconds' is allowed.")

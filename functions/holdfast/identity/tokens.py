@@ -211,7 +211,7 @@ def _end(expires: datetime | None, now: datetime) -> datetime | None:
     if expires is None:
         return None
     if expires <= now:
-        raise ValueError(f"the token would already have expired, on {timestamp.sentence(expires)}")
+        raise ValueError(f"the expiry time {timestamp.sentence(expires)} is in the past")
     return whole_seconds(expires)
 
 

@@ -249,8 +249,8 @@ class Records:
         more = replace(self, records=(*self.records, record))
         if len(more.records) > MAX_RECORDS or len(more.to_json()) > MAX_BYTES:
             raise ValueError(
-                f"there is no room for another trust record, because a team has at most {MAX_RECORDS} "
-                f"records, with {MAX_BYTES} bytes in all; remove a record first"
+                f"a team can have at most {MAX_RECORDS} trust records with {MAX_BYTES} bytes in total, and "
+                "this record would exceed a limit; remove a trust record first"
             )
         return more
 
@@ -263,8 +263,8 @@ class Records:
         most = MAX_BYTES + UPDATE_RESERVE
         if len(changed.to_json()) > most:
             raise ValueError(
-                f"there is no room for the change, because the trust records of a team have at most {most} "
-                "bytes; remove a record first"
+                f"the trust records of a team can have at most {most} bytes in total, and this change would "
+                "exceed the limit; remove a trust record first"
             )
         return changed
 
@@ -364,7 +364,10 @@ class Change:
         if self.role is None and self.scope is None:
             return grants
         if len(grants) > 1:
-            raise ValueError("the trust record has several grants; write all its grants, each with --grant")
+            raise ValueError(
+                "the trust record has several grants, which --role and --scope cannot change; write all its "
+                "grants, each with --grant"
+            )
         role = self.role or grants[0].role
         if self.scope is None:
             return (Grant(role, grants[0].scope),)
@@ -452,7 +455,9 @@ def _checked_oidc(record: OidcTrust) -> OidcTrust:
             "fragment, as in 'https://token.actions.githubusercontent.com'"
         )
     if not record.audience:
-        raise ValueError("an audience is required, which the claim 'aud' of each ID token must contain")
+        raise ValueError(
+            "an audience is required: a value that the claim 'aud' of each ID token must contain"
+        )
     if not record.claims:
         raise ValueError(
             "at least one claim is required: without a claim, every ID token of the issuer "

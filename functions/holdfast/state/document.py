@@ -131,8 +131,8 @@ def require_nothing_tracked(body: bytes) -> None:
     """Raise `InvalidState` if a state document has resources, outputs or another non-empty member."""
     if any(member.value for name, member in _members(body).items() if name not in _HEAD):
         raise InvalidState(
-            "Names that begin with 'holdfast-doctor/' are for the probes of 'holdfast doctor', which "
-            "removes them. So only an empty state may have such a name. Write this state under another name."
+            "State names that begin with 'holdfast-doctor/' are reserved for 'holdfast doctor', so only an "
+            "empty state may have such a name. Write this state under another name."
         )
 
 
@@ -154,7 +154,7 @@ def require_known_format(version: object) -> None:
     """Raise `InvalidState` unless a document of this version of the format can be read."""
     if type(version) is int and version == FORMAT:
         return
-    defect = f"is of version {version}" if type(version) is int and version < 100 else "has no known version"
+    defect = f"has version {version}" if type(version) is int and version < 100 else "has no known version"
     advice = ""
     if type(version) is int and 0 < version < FORMAT:
         advice = (
@@ -242,8 +242,8 @@ def _outputs(body: bytes, document: Mapping[str, Member]) -> Mapping[str, Output
         return {name: _output(member.written(whole)) for name, member in json_object.members(whole).items()}
     except ValueError:
         raise InvalidState(
-            f"The state's 'outputs' must be an object of at most {json_object.MOST_MEMBERS:,} members. Each "
-            "output must be such an object, too."
+            "In the state document, 'outputs' and each output in it must be an object with at most "
+            f"{json_object.MOST_MEMBERS:,} members."
         ) from None
 
 

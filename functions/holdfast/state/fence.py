@@ -135,9 +135,8 @@ def own_lock(work: Work, info: LockInfo) -> Iterator[LockIdentity]:
     the lock; another command cannot.
     """
     may_be_left = (
-        f"The lock {info.id} of this {info.operation} may still be held. Only a retry of the same request "
-        "can use the lock, and only until the state changes. Before you run the command again, look at the "
-        "lock. If it is still held, remove it with 'holdfast lock break'."
+        f"The lock {info.id} of this {info.operation} may still be held. Before you run the command again, "
+        "look at the state's lock. If this lock is still held, remove it with 'holdfast lock break'."
     )
     try:
         acquired = acquiring.acquire_own(work, info)

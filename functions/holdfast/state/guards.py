@@ -143,18 +143,17 @@ def check_succession(
         return
     if not new.same_lineage(base):
         raise LineageChanged(
-            f"This write has the lineage {new.lineage!r}, and the current state has the lineage "
-            f"{base.lineage!r}, so the two are different states. Check the address. To replace the state on "
-            "purpose use 'terraform state "
-            "push -force'; with cloud {}, which does not send -force, write the current lineage into the "
-            "file first."
+            f"This write has the lineage {new.lineage!r}, but the current state has the lineage "
+            f"{base.lineage!r}, so they are different states. Check the address. To replace the state on "
+            "purpose, use 'terraform state push -force'. With cloud {}, which does not send -force, write "
+            "the current lineage into the file first."
         )
     if new.serial <= base.serial:
         raise SerialNotNewer(
-            f"This write has the serial {new.serial}, and the current state has the serial {base.serial}, "
-            "so the write is based on an older state. Pull the current state and apply again. To go back "
-            "on purpose use 'terraform state push -force'; with cloud {}, which does not send -force, write "
-            f"a serial above {base.serial} into the file first."
+            f"This write has the serial {new.serial}, but the current state has the serial {base.serial}, so "
+            "the write is based on an older state. Pull the current state and apply again. To go back on "
+            "purpose, use 'terraform state push -force'. With cloud {}, which does not send -force, write a "
+            f"serial above {base.serial} into the file first."
         )
 
 
@@ -171,10 +170,10 @@ def check_not_blank(
     base = last_acknowledged_revision(current, lock)
     if base is not None and base.lineage:
         raise LineageChanged(
-            "This write has no lineage, no resources and no outputs, and the current state has the lineage "
-            f"{base.lineage!r}, so the write would empty the state. Check the pushed file: "
-            ".terraform/terraform.tfstate, for example, is not a state. To empty the state on purpose, first "
-            "delete it with 'holdfast state delete': backend \"http\" and cloud {} do not send -force."
+            "This write has no lineage, no resources and no outputs, so it would empty the current state, "
+            f"which has the lineage {base.lineage!r}. Check the pushed file. For example, "
+            ".terraform/terraform.tfstate is not a state. To empty the state on purpose, first delete it "
+            "with 'holdfast state delete'."
         )
 
 

@@ -182,9 +182,10 @@ def refusal(lock: HeldLock) -> Locked:
     if lock.is_ended_freeze:
         then = "The freeze has ended, and the next command that acquires the lock removes it."
     else:
-        ends = f" It ends at {timestamp.write(freeze.until)}." if freeze.until else ""
+        ends = f" The freeze ends at {timestamp.write(freeze.until)}." if freeze.until else ""
         then = f"{ends} 'holdfast state unfreeze' lifts the freeze; a force-unlock does not.".lstrip()
-    return Frozen(holder, f"The state is frozen by {lock.holder}: {freeze.reason}. {then}")
+    verb = "was" if lock.is_ended_freeze else "is"
+    return Frozen(holder, f"The state {verb} frozen by {lock.holder}: {freeze.reason}. {then}")
 
 
 def read_and_remove(store: Store, name: StateName, version_id: str) -> tuple[HeldLock | None, Removal]:

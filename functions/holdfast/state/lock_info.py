@@ -158,7 +158,7 @@ def parse(body: bytes) -> LockInfo:
         raise _not_plain() from None
     except ValueError as error:
         raise InvalidLockInfo(
-            f"The lock info {error}; send the JSON object that Terraform sends, with an ID."
+            f"The lock info {error}. Send the JSON object that Terraform sends, with an ID."
         ) from None
     # The stored document must equal the received document, or its owner could not release the lock.
     if any(isinstance(value, dict | list) or value in _INFINITE for value in document.values()):

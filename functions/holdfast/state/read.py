@@ -56,8 +56,8 @@ def read_outputs_of_version(work: Work, version_id: str | None, *, limit: int) -
         raise _missing(work, version_id)
     if isinstance(stored, Larger):
         raise TooLarge(
-            f"The state has {stored.size} bytes, and Holdfast returns the outputs alone only of states of "
-            f"at most {limit} bytes. Read the whole state, with a token that has the role 'reader'."
+            f"The state has {stored.size} bytes, but Holdfast can return the outputs only of states of at "
+            f"most {limit} bytes. Read the whole state, with a token that has the role 'reader'."
         )
     return stored.version, _reduced(stored.body)
 

@@ -28,8 +28,8 @@ PAGES: Final = 2
 """The pages of the history after which a search pauses, too: after 44 requests to S3."""
 
 _RULE: Final = (
-    "'version' must be a serial, such as @12, a time with an offset, such as @2026-11-20T14:00:00Z, or one "
-    "of the words @previous and @deleted. An exact version ID needs no request to this route."
+    "'version' must be a serial such as @12, a time with an offset such as @2026-11-20T14:00:00Z, or one of "
+    "the words @previous and @deleted. If you have the ID of a version, use it directly."
 )
 
 _STATUSES: Final[Mapping[str, str]] = {

@@ -179,8 +179,9 @@ def _read(work: Work, version_id: str | None) -> Object:
         raise no_such_version(name, version_id) if version_id else NoState(f"There is no state '{name}'.")
     if isinstance(stored, Larger):
         raise TooLarge(
-            f"The state has {stored.size} bytes, and Holdfast lists resources only of states of at most "
-            f"{LARGEST_READ} bytes. Save the state with 'holdfast state get {name}', and look at that file."
+            f"The state has {stored.size} bytes, but Holdfast can read the resources only of states of at "
+            f"most {LARGEST_READ} bytes. Save the state with 'holdfast state get {name}', and look at that "
+            "file."
         )
     return stored
 

@@ -107,8 +107,8 @@ def restore(work: Work, wanted: Wanted) -> Restored:
     check_version_id(wanted.version_id)
     if wanted.freeze_id is not None and wanted.base is None:
         raise InvalidRequest(
-            "A restore under a freeze must have in 'current' the ID of the version that you saw as current, "
-            "because another restore can use the same freeze."
+            "A restore of a frozen state must send the ID of the current version in 'current', because "
+            "another restore may use the same freeze."
         )
     # Read the version before the lock: it never changes, and a wrong request locks nobody out.
     source = _readable(work, wanted.version_id)
@@ -151,7 +151,7 @@ def _readable(work: Work, version_id: str) -> Source:
         raise no_such_version(work.name, version_id)
     if isinstance(stored, Larger):
         raise TooLarge(
-            f"The version {version_id} has {stored.size} bytes, and this deployment writes only states of "
+            f"The version {version_id} has {stored.size} bytes, but this deployment accepts only states of "
             f"at most {limit} bytes."
         )
     try:

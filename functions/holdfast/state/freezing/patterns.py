@@ -313,4 +313,4 @@ def _require(pattern: str, caller: Caller) -> None:
 
 
 def _raced() -> RacedWriter:
-    return RacedWriter("Other requests kept changing the record of frozen patterns. Run the command again.")
+    return RacedWriter("Other requests kept changing the list of frozen patterns. Run the command again.")

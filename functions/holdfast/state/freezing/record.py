@@ -64,11 +64,11 @@ class PatternFreeze:
         holder = info.for_refused(self.by, self.owner)
         if self.since:
             holder["Created"] = timestamp.write(self.since)
-        ends = f" It ends at {timestamp.write(freeze.until)}." if freeze.until else ""
+        ends = f" The freeze ends at {timestamp.write(freeze.until)}." if freeze.until else ""
         return Frozen(
             holder,
-            f"The pattern {self.pattern} is frozen by {by}, so no state that matches it may be created: "
-            f"{freeze.reason}.{ends} 'holdfast state unfreeze' with this pattern lifts the freeze.",
+            f"The pattern {self.pattern} is frozen by {by}: {freeze.reason}. No state that matches the "
+            f"pattern can be created.{ends} 'holdfast state unfreeze' with this pattern lifts the freeze.",
         )
 
 
@@ -112,10 +112,11 @@ def entries(stored: Object | None) -> Sequence[PatternFreeze]:
         return [_entry(entry, stored.version.last_modified) for entry in document["freezes"]]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UnreadableRecord(
-            f"The object {FROZEN_PATTERNS} in the bucket is not a record of frozen patterns that this "
-            "version of Holdfast understands, so no state can be created. Upgrade Holdfast, or delete the "
-            "object. The delete lifts the freezes of all patterns; S3 keeps the earlier versions of the "
-            "object."
+            f"Holdfast cannot read the frozen patterns, which are in the object {FROZEN_PATTERNS} in the "
+            "bucket, so no state can be created. If a newer release of Holdfast wrote the object, deploy "
+            "that "
+            "release. Otherwise, delete the object. This lifts the freezes of all patterns; S3 keeps the "
+            "earlier versions of the object."
         ) from error
 
 
