@@ -354,7 +354,7 @@ class _At:
             if _outputs(found).get(names.BUCKET_NAME) == name:
                 yield Level.OK, f"The bucket {name} belongs to the stack {stack}."
                 return
-            which = f"the stack {stack}, which is {found['StackStatus']}, has another bucket"
+            which = f"the stack {stack}, which is {found['StackStatus']}, does not have this bucket"
             do = (
                 "If the stack is not being deployed now, delete it. Then import the bucket as "
                 "docs/operate/removing.md says."

@@ -9,7 +9,7 @@ from dataclasses import MISSING, asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from holdfast import networks
+from holdfast import __version__, networks
 from holdfast import team as names
 from holdfast_cdk.alarm_settings import TOPIC
 from holdfast_cdk.domain_settings import CERTIFICATE

@@ -7,13 +7,11 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from holdfast import __version__
 
 _Table = TypeVar("_Table")
-
-"""The end of the message about a name that a later release may have added."""
 
 # The largest number of characters that a message shows of a value.
 _LONGEST_SHOWN = 80

@@ -109,9 +109,9 @@ def _moved(old: Team, now: Team) -> str | None:
         before, after = getattr(old, setting), getattr(now, setting)
         if before and after and before != after:
             return (
-                f"in the {setting} {before}. It would now go to {after}, as a new stack without the states. "
-                f"Write {setting} = {as_toml(before)} in [teams.{old.name}], and use credentials for the "
-                f"{setting} {before}. If the team has no stack there"
+                f"in the {setting} {before}. It would now go to {after}, which would get a new stack without "
+                f"the states. Write {setting} = {as_toml(before)} in [teams.{old.name}], and use "
+                f"credentials for the {setting} {before}. If the team has no stack there"
             )
     if now.key not in ("s3", old.key, *old.kms_keys):
         before = as_toml([*old.previous_keys, now.key])
@@ -167,7 +167,7 @@ def _gone(old: Team, new: Sequence[Team]) -> str:
     became = "is no longer in the teams file"
     if renamed:
         names = " or ".join(f"'{team.name}'" for team in renamed)
-        became = f"seems to be renamed to {names}, as a new stack without the states"
+        became = f"seems to be renamed to {names}, which would get a new stack without the states"
     return (
         f"and {became}. Write [teams.{old.name}] again. If its stack was removed (docs/operate/removing.md) "
         "or never deployed"

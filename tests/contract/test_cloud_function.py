@@ -333,7 +333,7 @@ def test_a_safe_delete_says_what_clients_look_for(cloud: Handle, moto: Server) -
     for path in (f"workspaces/{mine}", by_name):
         refused = ask(cloud, "POST", f"{path}/actions/safe-delete", OPERATOR)
         assert error(refused) == (409, "resources_tracked")
-        assert not re.search("locked|in progress", refused["body"])
+        assert not re.search("locked|being processed", refused["body"])
     write(cloud, mine, state(2), serial=2)
     refused = ask(cloud, "POST", f"{by_name}/actions/safe-delete", OPERATOR)
     assert error(refused) == (409, "locked")
@@ -390,7 +390,7 @@ def test_a_workspace_that_was_made_anew_is_not_deleted_by_a_repeat(
         refused = ask(cloud, *request, OPERATOR)
         assert error(refused) == (409, "just_deleted")
         # By these words the client of a safe-delete says to try again later; it looks for "locked" first.
-        assert "still be in progress" in refused["body"]
+        assert "being processed" in refused["body"]
         assert "locked" not in refused["body"]
         assert keys(moto) == there
         if there == [record_key]:

@@ -77,7 +77,7 @@ def test_a_bucket_that_keeps_one_version_only_is_found(unversioned: Bucket) -> N
     found = problems(s3_probe.check(unversioned.s3, unversioned.name, ACCOUNT))
 
     assert {"s3.versioning", "s3.remove_version"} <= found.keys()
-    assert "keeps one version only" in found["s3.versioning"]
+    assert "keeps only one version and no history" in found["s3.versioning"]
     assert unversioned.history("") == []
 
 

@@ -759,7 +759,7 @@ def test_what_is_not_read_back_as_it_was_written_is_no_import(move: Move) -> Non
     outcome = move.run()
 
     assert (outcome.word, outcome.is_problem) == ("failed", True)
-    assert "Do not use it" in outcome.text
+    assert "is not the imported state. Do not use " in outcome.text
     assert (move.held(), move.shelf.locks) == (None, {})
 
 

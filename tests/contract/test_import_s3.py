@@ -290,10 +290,10 @@ def test_a_key_is_certain_to_be_a_state_if_it_ends_as_one_or_is_the_address(
         (
             "0" * 32,
             b"{}",
-            "is 0{32}, and the object has the MD5 99914b932bd37a50b983c5e7c90ae93b, so `backend",
+            "is 0{32}, but the object has the MD5 99914b932bd37a50b983c5e7c90ae93b, so `backend",
         ),
-        ("0" * 32, b"", "and the object has no content, so"),
-        ("0" * 32, None, "and the object has no content, so"),
+        ("0" * 32, b"", "but the object has no content, so"),
+        ("0" * 32, None, "but the object has no content, so"),
         ("99914B932BD37A50B983C5E7C90AE93B", b"{}", ""),
         ("", b"{}", ""),  # clients log a digest that is not an MD5, and accept the state
         (None, b"{}", ""),
@@ -514,7 +514,11 @@ def test_a_bucket_or_a_table_that_does_not_exist_is_said(clients: Clients) -> No
     ("code", "message", "said"),
     [
         ("AccessDenied", "x may not perform: kms:Decrypt on resource: k", "AWS does not allow kms:Decrypt: "),
-        ("InvalidRequest", "The object was stored using", "store the object without `sse_customer_key`"),
+        (
+            "InvalidRequest",
+            "The object was stored using",
+            "(`sse_customer_key`): store the object without this key first",
+        ),
         ("InvalidObjectState", "", "the object is archived"),
         ("PermanentRedirect", "", "name its region with --region"),
         ("ExpiredToken", "", "sign in again"),

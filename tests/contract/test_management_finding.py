@@ -783,7 +783,7 @@ def nested(serial: int) -> bytes:
 
 def test_a_state_of_arrays_in_arrays_is_written_no_more_and_stays_readable_where_it_is(api: Api) -> None:
     by_ada = work(api.bucket.direct_store(), NAME, ADA)
-    with pytest.raises(InvalidState, match="above 8 MB may have at most one array for each 16 bytes"):
+    with pytest.raises(InvalidState, match="Above 8 MB, a body may have at most one array for each 16 bytes"):
         write(by_ada, nested(1), None)
     assert api.bucket.history("") == []
 
@@ -821,7 +821,7 @@ def test_outputs_are_separated_from_each_other_up_to_a_number(
     put(20)
     assert len(json.loads(masked() or b"")["outputs"]) == 20
     put(21)
-    with pytest.raises(UnreadableState, match="an object of at most 20 members"):
+    with pytest.raises(UnreadableState, match="an object with at most 20 members"):
         masked()
 
 

@@ -124,8 +124,8 @@ def test_a_session_gets_the_networks_that_its_trust_record_has_now(functions: Fu
         (INSIDE, (), None),
         ("::ffff:203.0.113.5", FROM, None),
         ("2001:db8::1", FROM, None),
-        (OUTSIDE, (), "The address 192.0.2.5 is outside the networks in the team's setting"),
-        (OUTSIDE, FROM, "The address 192.0.2.5 is outside the networks in the team's setting"),
+        (OUTSIDE, (), "The address 192.0.2.5 is not in the networks of the team's setting"),
+        (OUTSIDE, FROM, "The address 192.0.2.5 is not in the networks of the team's setting"),
         (
             ALSO_INSIDE,
             FROM,

@@ -473,8 +473,8 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
             refused()
         if isinstance(refusal.value, Frozen):
             assert refusal.value.message == (
-                "The state is frozen by the token operator: an incident. It ends at 2999-01-01T00:00:00Z. "
-                "'holdfast state unfreeze' lifts the freeze; a force-unlock does not."
+                "The state is frozen by the token operator: an incident. The freeze ends at "
+                "2999-01-01T00:00:00Z. 'holdfast state unfreeze' lifts the freeze; a force-unlock does not."
             )
             since = freeze_lock.version.last_modified.strftime("%Y-%m-%dT%H:%M:%SZ")
             assert refusal.value.body() == {

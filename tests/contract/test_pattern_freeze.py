@@ -181,8 +181,8 @@ def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, ve
     with pytest.raises(Frozen) as refused:
         BEGINNINGS[verb](bucket)
     assert refused.value.message == (
-        "The pattern network/* is frozen by the token operator, so no state that matches it may be created: "
-        "an incident. 'holdfast state unfreeze' with this pattern lifts the freeze."
+        "The pattern network/* is frozen by the token operator: an incident. No state that matches the "
+        "pattern can be created. 'holdfast state unfreeze' with this pattern lifts the freeze."
     )
     assert refused.value.holder["ID"] == f"frozen: an incident [{COMMAND}]"
     assert bucket.bodies(KEY) == []

@@ -472,7 +472,7 @@ EXCHANGES = {
     },
     "by a role whose record is of tomorrow": (
         *("/sessions/aws", aws_of(ACCOUNT, "King"), "not_allowed", "trust_unreadable"),
-        "does not understand the trust record 'king'",
+        "cannot read the trust record 'king'",
     ),
     "by a role whose record has networks in a team without": (
         *("/sessions/aws", aws_of(ACCOUNT, "Near"), "not_allowed", "wrong_network"),

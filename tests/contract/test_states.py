@@ -665,7 +665,9 @@ def test_a_probe_is_locked_written_read_deleted_and_undeleted_as_any_state_and_n
 def test_nobody_may_keep_anything_in_a_probe(team: Team, body: bytes) -> None:
     acquiring.acquire(work(team.bucket.direct_store(), PROBE, ADA), ONE)
     store = team.bucket.store()
-    with pytest.raises(InvalidState, match="for the probes of 'holdfast doctor', which removes them"):
+    with pytest.raises(
+        InvalidState, match="reserved for 'holdfast doctor', so only an empty state may have such a name"
+    ):
         write(work(store, PROBE, ADA, require_lock=True), body, "one")
     assert store.budget.requests == []
     assert team.bucket.history(PROBE.state_key) == team.bucket.history(PROBE.lock_key)

@@ -151,7 +151,8 @@ def test_what_was_changed_past_cloudformation_is_named(aws: LocalAws, strict: Te
         [
             f"In the role {names['backend']} the statement ReadAll is unexpected.",
             f"In the role {names['authorizer']} the statement ReadRecords is missing.",
-            f"In the role {names['sessions']} the managed policy {extra} is attached in addition.",
+            f"In the role {names['sessions']} the managed policy {extra} is attached, but it is not in the "
+            "template.",
         ]
     )
     assert found["bucket.policy"] == [
@@ -182,7 +183,7 @@ def test_an_api_that_loses_the_body_of_a_delete_is_found(strict: Team) -> None:
         found = problems(doctor(strict, token, "--address", strict.gateway.address))
 
     assert found.keys() == {"api.delete_body"}
-    assert "the body of a DELETE does not reach the API" in found["api.delete_body"][0]
+    assert "The body of a DELETE request does not reach the API" in found["api.delete_body"][0]
 
 
 def test_an_api_that_loses_content_md5_is_worth_a_note(strict: Team) -> None:

@@ -288,7 +288,7 @@ def test_gaps_are_named_and_are_a_failure_and_the_newest_minutes_are_left_out(aw
 def test_gaps_are_of_all_events(aws: Aws, more: list[str]) -> None:
     done = aws.run("audit", "--gaps", *more)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--gaps compares all events" in done.stderr
+    assert "--gaps checks all events" in done.stderr
 
 
 # --- what moto does not do: pages, and responses that are cut short --------------------------------

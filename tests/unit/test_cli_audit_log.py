@@ -397,7 +397,7 @@ def test_the_words_of_an_event_as_an_option_name_its_code() -> None:
     done = run(None, "audit", "--event", "Lock broken")
 
     assert done.returncode == 2
-    assert "the code of the event 'Lock broken' is lock.force_unlocked" in done.stderr
+    assert "'Lock broken' is not the code of an event; type lock.force_unlocked" in done.stderr
 
 
 def test_an_event_that_follows_has_its_time_on_a_terminal_too(

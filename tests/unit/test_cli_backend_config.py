@@ -386,7 +386,7 @@ ADDRESSES = {
         *("https://api.example.com:port", "https://[::1", "https://:443", "https://h:", "https://a..b"),
         *("https://user%3Ahunter2%40x.example.com", "https://-", "https://h\\x", "https://h'x"),
     ],
-    "must not have credentials": ["https://me:hunter2@api.example.com"],
+    "must not contain credentials": ["https://me:hunter2@api.example.com"],
     "without /outputs": ["https://api.example.com/outputs/network/prod"],
     "without /unlocks": ["https://api.example.com/unlocks/network/prod"],
     "'?'": ["https://api.example.com/?x=y"],

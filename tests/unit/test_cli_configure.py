@@ -171,7 +171,7 @@ def test_each_setting_is_asked_with_its_present_value_until_the_answer_is_valid(
         (
             None,
             2,
-            "holdfast: There is nothing to write: use --address, --team or --region; or run ",
+            "holdfast: There is nothing to write. Use --address, --team or --region. In a terminal, ",
         ),
     ],
 )

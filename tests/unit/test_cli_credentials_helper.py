@@ -343,7 +343,7 @@ def test_a_forgotten_session_is_replaced_and_nothing_is_stored(
     [
         (refused(403, "not_allowed", "No trust record names the role."), {}, 1, "No trust record names"),
         (Reply(503), {}, 1, "503"),
-        (Reply(200, b"{}"), {}, 1, "has no Holdfast session"),
+        (Reply(200, b"{}"), {}, 1, "is not a Holdfast session"),
         (Reply(200), {"AWS_PROFILE": "gone"}, 2, "gone"),
     ],
 )
@@ -396,5 +396,5 @@ def test_a_person_sees_on_the_terminal_what_terraform_hides(api: ApiStub, tmp_pa
         timeout=60,
     )
 
-    assert shown.startswith("holdfast: There is no ID token: name a file")
+    assert shown.startswith("holdfast: There is no ID token. Name a file")
     assert file.read_text().strip() == shown.strip()

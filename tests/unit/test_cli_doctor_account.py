@@ -219,8 +219,14 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
         (NOTIFY, topic({"Effect": "Deny", "Sid": "OnlyOthers"}), "topics.usable", NOTE, "OnlyOthers"),
         (NOTIFY, NO_TOPIC, "topics.usable", PROBLEM, "topic --name holdfast"),
         ("", IN_A_STACK, "bucket.name", OK, ""),
-        ("", {"s3__head_bucket": {}}, "bucket.name", PROBLEM, "An earlier stack left the bucket "),
-        ("", ROLLED_BACK, "bucket.name", PROBLEM, "which is ROLLBACK_COMPLETE, does not have the bucket"),
+        (
+            "",
+            {"s3__head_bucket": {}},
+            "bucket.name",
+            PROBLEM,
+            " of an earlier stack still exists, but there is no stack ",
+        ),
+        ("", ROLLED_BACK, "bucket.name", PROBLEM, "which is ROLLBACK_COMPLETE, does not have this bucket"),
         ("", DENIED, "bucket.name", PROBLEM, "belongs to another account"),
     ],
 )

@@ -315,7 +315,7 @@ def test_without_the_address_of_an_api_it_says_that_it_was_not_asked(stub: ApiSt
     assert "the API's address is not known" in done.text("api")
     assert stub.asked == []
     Path("main.tf").write_text(hcl({"address": f"https://me@api.example.com/states/{STATE}"}))
-    assert "The API is not known: the address must not have credentials" in doctor().text("api")
+    assert "The API's address is not valid: the address must not contain credentials" in doctor().text("api")
 
 
 def test_the_lock_by_delete_stays_valid(stub: ApiStub) -> None:
@@ -509,8 +509,12 @@ def said(document: object) -> Reply:
 
 
 MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
-    "deleted": ([said(DELETED), said(EVENTS)], "problem", "at 2026-11-20 12:00:00 UTC by token:ada: a plan"),
-    "by another program": ([said(DELETED), said({"events": []})], "problem", "does not say by whom"),
+    "deleted": (
+        [said(DELETED), said(EVENTS)],
+        "problem",
+        "at 2026-11-20 12:00:00 UTC by token:ada, so a plan",
+    ),
+    "by another program": ([said(DELETED), said({"events": []})], "problem", "does not say who deleted it"),
     "by nobody that is told": (
         [said(DELETED), said(NOBODY)],
         "problem",
@@ -519,7 +523,7 @@ MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
     "for a writer": (
         [said(DELETED), READER],
         "problem",
-        "with the role maintainer, this check shows by whom",
+        "with the role maintainer, this check also shows who deleted it",
     ),
     "never there": ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
     "an older stack": ([Reply(404, b"{}")], "note", "404"),

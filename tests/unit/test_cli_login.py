@@ -485,7 +485,8 @@ def test_a_file_without_an_id_token_is_one_line_that_names_it(
 GOOD = session()
 FORBIDDEN = b'{"message":"Forbidden"}'
 STEERING = (
-    "No trust record names the IAM role \x1b[31mDeveloper\n; create a record with `holdfast trust create`."
+    "No trust record names the IAM role \x1b[31mDeveloper\n. Ask an operator to create one with `holdfast "
+    "trust create`."
 )
 SECRETS = (SECRET_KEY, "s3cret", str(GOOD["secret"]))
 SAYS = "issuer https://issuer.example.com, audience other, ?[31m, subject repo:acme/network"

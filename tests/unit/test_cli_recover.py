@@ -40,12 +40,12 @@ def test_it_removes_nothing_while_s3_can_still_copy_and_ends_well_once_everythin
     missing = aws.run(*RECOVER, "--yes")
     assert missing.returncode == 1
     assert f"The bucket {OLD} refuses writes now" in missing.stdout
-    assert "Not copied: state a: of " in missing.stdout
-    assert "S3 continues to copy while the stack HoldfastReplica-payments exists" in missing.stderr
+    assert "S3 has not copied the newest version of the state a. Old bucket: of " in missing.stdout
+    assert "Do not delete the stack HoldfastReplica-payments now" in missing.stderr
 
     s3.put_object(Bucket=replica, Key="states/a.tfstate", Body=second)
     assert aws.output(*RECOVER, "--yes").splitlines()[1:] == [
-        "S3 copied every current state and record. Now delete the stack HoldfastReplica-payments."
+        "S3 has copied the current version of every object. Now delete the stack HoldfastReplica-payments."
     ]
     told = json.loads(aws.output(*RECOVER, "--yes", "--json"))
     assert (told["bucket"], told["fenced"], told["locks"], told["not_copied"]) == (replica, True, None, [])
@@ -58,8 +58,8 @@ def test_the_run_that_fences_does_not_end_well_because_a_policy_takes_seconds(aw
     first = aws.run(*RECOVER, "--yes")
 
     assert first.returncode == 1
-    assert f"It may take seconds until S3 refuses writes to {OLD}" in first.stderr
-    assert "S3 copied every current state and record." in aws.output(*RECOVER, "--yes")
+    assert f"S3 may accept writes to {OLD} for some more seconds" in first.stderr
+    assert "S3 has copied the current version of every object." in aws.output(*RECOVER, "--yes")
 
 
 def test_an_old_side_out_of_reach_is_no_comparison_whatever_is_said_of_it(aws: Aws) -> None:
@@ -108,8 +108,11 @@ def test_what_had_not_been_copied_is_named_and_ends_with_1(left: Aws) -> None:
     done = left.run(*RECOVER, "--yes")
 
     assert done.returncode == 1
-    assert "Not copied: state a: serial 4 in the old bucket, missing in the new bucket." in done.stdout
-    assert f"S3 had not copied 1 object of {OLD}. Wait a minute, and run the command again" in done.stderr
+    assert (
+        "S3 has not copied the newest version of the state a. Old bucket: serial 4. New bucket: missing."
+        in " ".join(done.stdout.split())
+    )
+    assert f"S3 has not copied 1 object of {OLD}. Wait a minute, and run the command again" in done.stderr
     told = json.loads(left.run(*RECOVER, "--yes", "--json").stdout)
     assert told["not_copied"] == [
         {"key": "states/a.tfstate", "state": "a", "there": "serial 4", "here": "missing"}
@@ -125,7 +128,10 @@ def test_an_older_version_above_the_newest_is_named_and_ends_with_1(left: Aws) -
     done = left.run(*RECOVER, "--yes")
 
     assert done.returncode == 1
-    assert f"Not current: version {written[1]} of state a: of " in " ".join(done.stdout.split())
+    assert (
+        f"The version {written[1]} of the state a is not current in the new bucket. Old bucket: of "
+        in " ".join(done.stdout.split())
+    )
     assert (
         f"In {bucket('payments')}, the current version of 1 object is older than in the old bucket."
         in done.stderr
@@ -166,7 +172,9 @@ def test_it_asks_first_and_refuses_its_own_region_and_a_bucket_with_another_repl
     assert f"{bucket('payments')} is not its replica" in left.failure(*RECOVER, "--yes", "--old-side-is-gone")
     left.deploy("own", ApiAddress="https://own.example.com", BucketName=OLD.replace("payments", "own"))
     line = left.failure("recover", "--team", "own", "--from", "us-west-2", "--yes")
-    assert line == "holdfast: --from us-west-2 is the region of the stack: name the old region."
+    assert line == (
+        "holdfast: --from us-west-2 is the region of the deployed stack. Name the region of the old bucket."
+    )
     assert LOCK in left.records("payments")
 
 

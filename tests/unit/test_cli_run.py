@@ -99,7 +99,7 @@ def test_the_program_replaces_the_command_and_gets_its_signals_and_its_input(
         (["--", "/dev/null/x"], 127, "/dev/null/x cannot be started: Not a directory"),
         (["--", ""], 127, "The program's name is empty. Write a program after --."),
         (["--", "/dev/null"], 126, "/dev/null cannot be started: Permission denied"),
-        (["terraform", "apply", "-auto-approve"], 2, "no option -auto-approve. Type -- before the program."),
+        (["terraform", "apply", "-auto-approve"], 2, "program, type -- before the program."),
         ([], 2, "the following arguments are required: COMMAND"),
         (["--oidc", "--aws-profile", "x", "--", "true"], 2, "cannot be used together"),
         (["--audience", "x", "--", "true"], 2, "need --oidc"),

@@ -144,7 +144,7 @@ def test_a_state_without_resources_and_an_encrypted_one_say_so(stub: ApiStub) ->
     assert output(stub, "state", "resources", NAME) == f"No resource of the state {NAME} matches.\n"
 
     stub.reply(listed(encrypted=True))
-    assert "encrypted by its client" in failure(stub, "state", "resources", NAME)
+    assert "was encrypted by the client" in failure(stub, "state", "resources", NAME)
 
     stub.reply(refusal(403, "not_allowed", "use a token with the role 'reader'."))
     assert "'reader'" in failure(stub, "state", "resources", NAME)
@@ -213,7 +213,7 @@ def test_attributes_are_a_table_and_what_is_sensitive_stays_masked(stub: ApiStub
         'ami "ami-1"',
         "password (sensitive)",
     ]
-    assert "the state may lack marks" in done.stderr
+    assert "older clients mark fewer of them" in done.stderr
 
 
 def test_a_terminal_lays_out_json_below_its_path_and_keeps_the_others_in_their_table(stub: ApiStub) -> None:

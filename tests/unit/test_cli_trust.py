@@ -155,7 +155,7 @@ def test_a_name_that_others_take_at_the_same_time_is_one_line(aws: Aws) -> None:
     with aws.faults(trust.KEY, before=lambda: put(aws, of_role("network-main", "Other"))) as s3:
         line = aws.failure(*ADD, *FROM_AWS, **s3)
 
-    assert line.startswith("holdfast: The record was not created: ")
+    assert line.startswith("holdfast: The trust record was not created: ")
     assert "'network-main' already" in line
     assert [record.created_by for record in stored(aws)] == ["bob"]
 
@@ -299,7 +299,7 @@ def test_a_record_with_several_grants_is_added_changed_as_a_whole_and_shown(
     [_, line] = account.output("trust", "list").splitlines()
     assert line.split()[1:3] == ["writer,outputs", "writer:apps/*,outputs:network/*"]
     for part in (("--role", "reader"), ("--scope", "a")):
-        assert "the trust record has several grants; write all its grants" in account.failure(
+        assert "--role and --scope cannot change; write all its grants" in account.failure(
             "trust", "update", "a", *part
         )
     assert tuple(stored(account)) == (record,)

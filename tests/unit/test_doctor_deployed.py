@@ -279,9 +279,19 @@ BOTH = "bucket.{0} staging_bucket.{0}"
         ("list_role_policies", {"PolicyNames": ["Own", "More"]}, "roles", "the policy More is unexpected."),
         ("get_role_policy", {"PolicyDocument": policy(READ, DENY)}, "roles", "Tls is unexpected."),
         ("list_attached_role_policies", {"AttachedPolicies": []}, "roles", f"policy {MANAGED} is missing."),
-        ("list_attached_role_policies", MORE, "roles", "the managed policy b is attached in addition."),
+        (
+            "list_attached_role_policies",
+            MORE,
+            "roles",
+            "the managed policy b is attached, but it is not in the template.",
+        ),
         ("get_domain_name", domain("PENDING"), "domain.status", f"The domain {DOMAIN} is PENDING."),
-        ("get_api", {"DisableExecuteApiEndpoint": False}, "domain.default_endpoint", "on, but off in"),
+        (
+            "get_api",
+            {"DisableExecuteApiEndpoint": False},
+            "domain.default_endpoint",
+            "enabled, but it is disabled in",
+        ),
     ],
 )
 def test_what_was_changed_after_the_deployment_is_the_only_problem(
@@ -365,4 +375,4 @@ def test_a_reference_that_only_a_newer_command_knows_is_a_problem_that_says_so(
     ]
 
     assert found.check == "roles"
-    assert "Use the command of the version that was deployed" in found.do
+    assert "Use the release of `holdfast` that deployed the stack" in found.do

@@ -143,5 +143,5 @@ def test_the_unique_id_of_a_deleted_role_or_user_is_explained_with_what_to_do(st
 
     assert f"lacks Principal AWS {role}" in missing.text
     assert f"{stale} is the unique ID of a role or user that was deleted." in named.text
-    assert "A new role or user of the same name has another ID." in named.do
+    assert "A new one with the same name has another ID." in named.do
     assert "`aws kms put-key-policy`" in named.do

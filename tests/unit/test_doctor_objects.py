@@ -93,8 +93,8 @@ def test_objects_that_the_operator_may_not_look_at_are_a_note_that_hides_no_othe
     assert (strange.level, hidden.level) == (Level.PROBLEM, Level.NOTE)
     assert "states/b" in strange.text
     assert hidden.text == (
-        "AWS does not let this identity look at states/a0, states/a1, states/a2, states/a3, states/a4 and 1 "
-        "more."
+        "Not checked: states/a0, states/a1, states/a2, states/a3, states/a4 and 1 more. AWS does not allow "
+        "these credentials to read the metadata."
     )
     assert others.text.startswith("The functions may read every other current object: ")
 

@@ -190,7 +190,7 @@ API = "https://abc123.execute-api.eu-central-1.amazonaws.com"
 @pytest.mark.parametrize(
     ("variables", "named", "level", "said"),
     [
-        ({}, None, Level.NOTE, ["No profile and no variable", "`holdfast configure --address URL`"]),
+        ({}, None, Level.NOTE, ["Neither a profile nor a variable", "`holdfast configure --address URL`"]),
         ({"HOLDFAST_ADDRESS": API}, None, Level.OK, [f"{API} (HOLDFAST_ADDRESS)"]),
         ({"TF_HTTP_ADDRESS": f"{API}/states/a"}, None, Level.OK, [f"{API} (Terraform's variables)"]),
         ({"HOLDFAST_PROFILE": "acme"}, None, Level.OK, [f"{API} (profile acme)"]),

@@ -135,12 +135,12 @@ def test_a_mistake_in_one_state_leaves_the_others(
 @pytest.mark.parametrize(
     ("addresses", "options", "said"),
     [
-        (("ftp://old",), {}, "begins with s3://"),
-        (("s3://a", "s3://b"), {}, "Write one plan for each"),
-        (("s3://a", "https://b"), {}, "a plan has one kind of source"),
+        (("ftp://old",), {}, "must begin with s3://"),
+        (("s3://a", "s3://b"), {}, "Write a plan for each other source"),
+        (("s3://a", "https://b"), {}, "can have only one kind of source"),
         (("s3://a",), {"lock_method": "POST"}, "does not accept the option --lock-method"),
         (("gitlab://a/b",), {"region": "eu-central-1"}, "the source accepts none"),
-        (("folder",), {}, "States in files move with `terraform init -migrate-state`"),
+        (("folder",), {}, "For states in local files, use `terraform init -migrate-state`"),
     ],
 )
 def test_an_address_or_option_that_no_source_has_is_refused(

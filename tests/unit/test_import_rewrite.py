@@ -316,7 +316,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "another prefix of workspaces": (
         S3,
         s3("live/net.tfstate", '\n    workspace_key_prefix = "ws"'),
-        "the workspace_key_prefix of the block is not 'env:', as in the plan. Make a plan with the",
+        "the block has another workspace_key_prefix than the plan, which has 'env:'. Make a plan with the",
     ),
     "a unit with workspaces": (
         S3,
@@ -388,22 +388,26 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
         S3,
         'data "terraform_remote_state" "net" {\n  backend = "s3"\n  config = {\n    '
         f"{KEY.format('live/net.tfstate')}\n  }}\n}}\n",
-        "the block reads the old state, which is now net/prod: write what `holdfast backend-config net/prod",
+        "the block reads the old state, which is now net/prod. Replace it with the output of `holdfast "
+        "backend-config net/prod",
     ),
     "a reader of a workspace": (
         WITH_DEFAULT,
         reader('workspace = "dev"'),
-        "the block reads the old state, which is now three/dev: write what `holdfast backend-config three",
+        "the block reads the old state, which is now three/dev. Replace it with the output of `holdfast "
+        "backend-config three",
     ),
     "a reader of the workspace default": (
         WITH_DEFAULT,
         reader(""),
-        "the block reads the old state, which is now three/main: write what `holdfast backend-config thr",
+        "the block reads the old state, which is now three/main. Replace it with the output of `holdfast "
+        "backend-config thr",
     ),
     "a reader of a workspace by an expression": (
         WITH_DEFAULT,
         reader("workspace = terraform.workspace"),
-        "the block reads one of the old states, which are now three/main (default), three/dev (dev): write",
+        "the block reads one of the old states, which are now three/main (default), three/dev (dev). Replace "
+        "it with",
     ),
     "a reader of a workspace that does not move": (
         WITH_DEFAULT,
@@ -416,13 +420,13 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
         'data "terraform_remote_state" "net" {\n  backend   = "remote"\n  workspace = "prod"\n  config = {\n'
         '    hostname = "app.terraform.io"\n    organization = "acme"\n    workspaces = { prefix = "net-" }\n'
         "  }\n}\n",
-        "the block reads the old state, which is now acme/net-prod: write",
+        "the block reads the old state, which is now acme/net-prod. Replace it with",
     ),
     "a broken file": (S3, terraform('backend "s3" {\n    key = "'), "the file cannot be parsed: `terraform"),
     "HCL that is not read": (
         S3,
         f"é = 1\n{s3('live/net.tfstate')}",
-        "says what is wrong. If nothing is, change the block by hand",
+        "says what is wrong. If it reports no error, replace the block by hand",
     ),
 }
 """The moved states, a text that stays, and what the note on it says."""
@@ -531,7 +535,8 @@ def test_the_diff_of_a_folder_is_applied_and_then_empty(folder: Path, tool: list
         Note(
             "j/x.tf.json",
             2,
-            "a backend in JSON: change the block by hand, to what `holdfast backend-config STATE` prints.",
+            "a backend in JSON: replace the block by hand with the output of `holdfast backend-config "
+            "STATE`.",
         ),
     ]
 

@@ -183,7 +183,7 @@ def test_arrays_that_take_many_times_their_bytes_are_refused_at_any_depth_before
     body = _with(b"[" * levels + b"]" * levels)
 
     tracemalloc.start()
-    with pytest.raises(ValueError, match="above 8 MB may have at most one array for each 16 bytes"):
+    with pytest.raises(ValueError, match="Above 8 MB, a body may have at most one array for each 16 bytes"):
         json_object.check_arrays(body)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

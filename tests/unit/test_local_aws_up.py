@@ -324,8 +324,8 @@ def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: P
         (
             ["up", "--teams", "platform paymets"],
             1,
-            "teams.toml: there is no team 'paymets'; write payments; the teams in the file are platform, "
-            "payments\n",
+            "teams.toml: there is no team 'paymets'. Did you mean payments? The teams in the file are "
+            "platform, payments\n",
         ),
         (["down"], 0, "Nothing is running."),
         (["clean"], 0, "There was nothing to remove."),

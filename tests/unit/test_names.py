@@ -83,7 +83,7 @@ def test_a_name_that_only_resembles_a_probes_is_a_states(raw: str) -> None:
 
 def test_no_operator_works_on_a_probe() -> None:
     assert names.parse_no_probe("network/prod") == names.parse("network/prod")
-    with pytest.raises(InvalidName, match="Operators cannot read or change a probe"):
+    with pytest.raises(InvalidName, match="Operators cannot read or change these states"):
         names.parse_no_probe(f"holdfast-doctor/{ID}")
     with pytest.raises(InvalidName, match="reserved"):
         names.parse_no_probe("holdfast-doctor/prod")

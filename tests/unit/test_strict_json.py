@@ -103,15 +103,15 @@ def _why(read: Callable[[bytes], object], body: bytes) -> str:
 
 @pytest.mark.parametrize(("body", "reason"), REFUSED.items())
 def test_a_document_is_refused_with_the_rule_that_it_broke(body: bytes, reason: str) -> None:
-    assert _why(_of_management, body) == f"The body {reason}; send a JSON object."
-    seconds = f'The body of the request {reason}; send no body, or {{"seconds": {sessions.DEFAULT_SECONDS}}}.'
+    assert _why(_of_management, body) == f"The body {reason}. Send a JSON object."
+    seconds = f'The body of the request {reason}. Send no body, or {{"seconds": {sessions.DEFAULT_SECONDS}}}.'
     assert _why(sessions.seconds, body) == seconds
 
 
 @pytest.mark.parametrize(("body", "reason"), REFUSED.items())
 def test_where_a_member_may_come_twice_the_other_rules_hold(body: bytes, reason: str) -> None:
     reason = "" if reason is _TWICE else reason
-    of_lock = f"The lock info {reason}; send the JSON object that Terraform sends, with an ID."
+    of_lock = f"The lock info {reason}. Send the JSON object that Terraform sends, with an ID."
     of_cloud = f"The body {reason}. Send a JSON:API document."
     if reason == _HALF:
         of_lock = _FLAT

@@ -412,10 +412,10 @@ def _just_deleted() -> JustDeleted:
     # "being processed": clients replace the text of a safe-delete's 409 by their own. If the text contains
     # these words, theirs says to try again later.
     return JustDeleted(
-        "This workspace was deleted and created again moments ago. This request may be a late retry of that "
-        "delete, so nothing was deleted now. To delete the new workspace, run the command again "
-        f"{JUST_DELETED.seconds // 60} minutes after the first delete. A program that stores the ID of a "
-        "workspace must look up the new ID by the workspace's name."
+        "This workspace was deleted and created again moments ago. The first delete is possibly still being "
+        "processed, and this request may be its retry, so nothing was deleted now. To delete the new "
+        f"workspace, run the command again {JUST_DELETED.seconds // 60} minutes after the first delete. A "
+        "program that stores the ID of a workspace must look up the new ID by the workspace's name."
     )
 
 

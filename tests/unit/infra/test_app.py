@@ -158,7 +158,7 @@ def test_a_team_is_recorded_and_not_renamed(teams_file: Path) -> None:
     lock = teams_file.with_name("teams.lock")
     synthesized = synth(teams_file)
     assert synthesized.returncode == 0, synthesized.stderr
-    assert f"holdfast: {lock} is written; commit it together with {teams_file}\n" in synthesized.stderr
+    assert f"holdfast: {lock} was written. Commit it together with {teams_file}.\n" in synthesized.stderr
     recorded = lock.read_text()
     assert PAYMENTS in recorded
 
@@ -207,8 +207,8 @@ def test_an_import_is_told_what_it_leaves_out(teams_file: Path) -> None:
         if "cdk import" in line
     ]
     assert line == (
-        "holdfast: -c import=true is only for `cdk import`: the audit trail has no changes of tokens "
-        "and trust records until you deploy without -c import=true"
+        "holdfast: -c import=true is only for `cdk import`. Until you deploy without it, the audit trail "
+        "does not have the changes of tokens and trust records."
     )
     template = json.loads((teams_file.parent / "cdk.out" / "Holdfast-payments.template.json").read_text())
     assert "NotificationConfiguration" not in template["Resources"]["StateBucket"]["Properties"]
@@ -234,11 +234,11 @@ def test_a_team_that_cannot_be_synthesized_is_not_recorded(teams_file: Path) -> 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nope", "there is no team 'nope'; the teams in the file are platform, payments"),
+        ("nope", "there is no team 'nope'. The teams in the file are platform, payments"),
         (
             "Holdfast-payments",
-            "there is no team 'Holdfast-payments'; write payments; the teams in the file are platform, "
-            "payments",
+            "there is no team 'Holdfast-payments'. Did you mean payments? The teams in the file are "
+            "platform, payments",
         ),
     ],
 )

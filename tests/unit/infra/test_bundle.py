@@ -563,7 +563,7 @@ def test_a_python_that_is_not_lambdas_compiles_nothing(
     functions: Path, tmp_path: Path, install: Callable[..., None], program: str
 ) -> None:
     install(program)
-    with pytest.raises(BundleError, match="; or deploy without bytecode, with -c without_bytecode=true"):
+    with pytest.raises(BundleError, match="To deploy without bytecode, write -c without_bytecode=true"):
         bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
     assert lambda_python() is None
 

@@ -209,8 +209,8 @@ def test_a_replica_is_in_another_region_of_the_same_partition(
 
 
 NAME = "the name must be 1 to 25 lower-case letters, digits and '-', with a letter first"
-LATER = f"a later release than Holdfast {__version__} may have it"
-TABLES = f"outside a table [teams.<name>]; write the settings in such tables; {LATER}"
+TABLES = "outside the tables [teams.<name>]; write the settings in these tables"
+NONE = f"Holdfast {__version__} has no setting"
 NO_TEAM = "names no team; write a table [teams.<name>] for each"
 
 
@@ -220,8 +220,8 @@ NO_TEAM = "names no team; write a table [teams.<name>] for each"
         ("", NO_TEAM),
         ("[teams]", NO_TEAM),
         ("teams = 1", NO_TEAM),
-        ("[team.a]", f"unknown entry 'team' {TABLES}"),
-        ("[teams.a]\n[defaults]", f"unknown entry 'defaults' {TABLES}"),
+        ("[team.a]", f"{NONE} 'team' {TABLES}"),
+        ("[teams.a]\n[defaults]", f"{NONE} 'defaults' {TABLES}"),
         ("[teams]\na = 1", "team 'a': must be a table [teams.a]"),
         ("[teams.Payments]", f"team 'Payments': {NAME}"),
         ("[teams.1a]", f"team '1a': {NAME}"),
@@ -342,7 +342,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
 
 def unknown(setting: str, instead: str) -> str:
     """The message about an unknown setting."""
-    return f"there is no setting '{setting}'; {instead}; {LATER}"
+    return f"{NONE} '{setting}'; {instead}"
 
 
 @pytest.mark.parametrize(
@@ -381,14 +381,16 @@ def unknown(setting: str, instead: str) -> str:
             not_allowed("key", value, A_KEY)
             for value in ('"aes256"', "{ a = 1 }", '"arn:aws:kms:eu-central-1:123456789012:alias/states"')
         ),
-        not_allowed("previous_keys", f'"{KEY}"', 'a list of 1 to 5, as in ["kms", "arn:aws:kms:…:key/…"]'),
+        not_allowed(
+            "previous_keys", f'"{KEY}"', 'a list of 1 to 5 entries, as in ["kms", "arn:aws:kms:…:key/…"]'
+        ),
         (
             'previous_keys = ["s3"]',
             f'previous_keys[0] = "s3" is not allowed; write "kms" or the ARN of a KMS key, as in "{KEY}"',
         ),
         (
             'previous_keys = ["kms"]',
-            'previous_keys has "kms", which is the value of key, too; remove it from previous_keys',
+            'previous_keys has "kms", which is also the value of key; remove it from previous_keys',
         ),
         *(
             (
@@ -450,7 +452,10 @@ def unknown(setting: str, instead: str) -> str:
         not_allowed("tags.a", '"a|b"', TAG_VALUE),
         not_allowed("tags.a", f'"{"a" * 257}"', TAG_VALUE, f'"{"a" * 79}…'),
         *(
-            (f'tags."{name}" = "a"', f'the name in tags."{name}" is not allowed; a name has {TAG_NAME}')
+            (
+                f'tags."{name}" = "a"',
+                f'the name in tags."{name}" is not allowed; write a name with {TAG_NAME}',
+            )
             for name in ("aws:x", "AWS:x", "holdfast:team", "a|b", "")
         ),
         (

@@ -274,7 +274,7 @@ def test_without_npm_or_network_one_line_names_the_deployment_without_bytecode(
         bundle("health", "aws", build=tmp_path / ".holdfast")
 
     assert str(error.value) == (
-        "the functions cannot be compiled to bytecode: there is no working python3.14 on the PATH, and "
-        f"{why}; or deploy without bytecode, with -c without_bytecode=true"
+        "the functions cannot be compiled to bytecode, because there is no working python3.14 on the PATH, "
+        f"and pyodide does not work: {why}. To deploy without bytecode, write -c without_bytecode=true"
     )
     assert list((tmp_path / ".holdfast").rglob("*.json")) == []

@@ -30,8 +30,11 @@ def read(folder: Path, networks: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("networks", "told"),
     [
-        ("[]", 'networks = [] is not allowed; write a list of 1 to 300, as in ["203.0.113.0/24", "198.'),
-        ('"203.0.113.0/24"', "is not allowed; write a list of 1 to 300"),
+        (
+            "[]",
+            'networks = [] is not allowed; write a list of 1 to 300 entries, as in ["203.0.113.0/24", "198.',
+        ),
+        ('"203.0.113.0/24"', "is not allowed; write a list of 1 to 300 entries"),
         ("[7]", 'networks[0] = 7 is not allowed; write a network in quotes, as in "203.0.113.0/24"'),
         ('["a\\nb"]', 'networks[0] = "a\\nb" is not allowed; write a network in quotes'),
         ('["acme"]', 'networks[0] = "acme" is not allowed; write a network in quotes'),
@@ -148,18 +151,18 @@ def deploy(folder: Path, *teams: Team, address: str | None = None) -> str:
     [
         ("203.0.113.5", None),
         (ELSEWHERE, None),
-        (None, "write -c address=<your public address>, which `curl https://checkip.amazonaws.com` prints"),
+        (None, "Write -c address=<your public address>, which `curl https://checkip.amazonaws.com` prints"),
         (
             "198.51.100.7",
-            "does not include 198.51.100.7 and would lock you out; add 198.51.100.7/32 to the list",
+            "does not include 198.51.100.7 and would lock you out. Add 198.51.100.7/32 to the list",
         ),
         (
             "2001:db8::5",
-            "-c address=2001:db8::5 is not an IPv4 address, and all requests come",
+            "-c address=2001:db8::5 is not an IPv4 address, but all requests come",
         ),
         (
             "here",
-            "-c address=here is not an IPv4 address, and all requests come from IPv4",
+            "-c address=here is not an IPv4 address, but all requests come from IPv4",
         ),
         ("", "such as 203.0.113.5, or write -c address=elsewhere if you yourself need no access"),
         ("true", "-c address=true is not an IPv4 address"),

@@ -48,7 +48,7 @@ def test_only_the_arn_of_a_standard_topic_is_accepted(tmp_path: Path, topic: str
     ("events", "message"),
     [
         ('["state.wirtten"]', 'notify.events[0] = "state.wirtten" is not allowed; write "state.written"'),
-        ("[]", f'notify.events = [] is not allowed; write a list of 1 to {len(Event) - 2}, as in ["'),
+        ("[]", f'notify.events = [] is not allowed; write a list of 1 to {len(Event) - 2} entries, as in ["'),
         *(
             (f'["{event}"]', f'notify.events[0] = "{event}" is not allowed; write ')
             for event in (Event.SIGN_IN_REFUSED, Event.SIGN_IN_FAILED)

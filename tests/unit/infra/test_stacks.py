@@ -144,14 +144,14 @@ HISTORY = History(days=400, keep_versions=10)
         (
             Team(name="ops", native_clients=True),
             "team 'ops': each unlock of a native client leaves an old version and a delete "
-            "marker of its lock, which S3 keeps for ever; write history = { days = 365, keep_versions = 100 }"
-            ", and S3 removes them [",
+            "marker of its lock. S3 keeps them for ever. To let S3 remove them, write history = "
+            "{ days = 365, keep_versions = 100 } [",
         ),
         (
             Team(name="ops", retention=BUCKET_DEFAULT),
-            "team 'ops': under the bucket's default retention, each unlock leaves a delete marker of the "
-            "lock, which S3 keeps for ever; write history = { days = 400, keep_versions = 100 }, "
-            "and S3 removes them [",
+            "team 'ops': because of the bucket's default retention, each unlock leaves a delete marker of "
+            "the lock. S3 keeps them for ever. To let S3 remove them, write history = "
+            "{ days = 400, keep_versions = 100 } [",
         ),
         (
             Team(name="ops", native_clients=True, retention=BUCKET_DEFAULT),

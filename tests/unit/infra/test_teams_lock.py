@@ -50,7 +50,7 @@ def stopped(folder: Path, *teams: Team) -> str:
 def or_let_it_go(folder: Path) -> str:
     """The end of a line about a team that is gone."""
     return (
-        "write [teams.payments] again; if its stack was removed (docs/operate/removing.md) or never deployed,"
+        "Write [teams.payments] again. If its stack was removed (docs/operate/removing.md) or never deployed,"
         f" remove [teams.payments] from {folder / 'teams.lock'}"
     )
 
@@ -124,7 +124,7 @@ def test_what_could_not_be_written_whole_leaves_the_file_as_it_was(
 def test_a_renamed_team_is_stopped_also_without_its_account(tmp_path: Path, now: Team) -> None:
     go(tmp_path, PAYMENTS, ELSEWHERE)
     assert stopped(tmp_path, now, ELSEWHERE) == (
-        f"team 'payments' is recorded and seems to be renamed to 'billing', {EMPTY_STORE}; "
+        f"team 'payments' is recorded and seems to be renamed to 'billing', {EMPTY_STORE}. "
         f"{or_let_it_go(tmp_path)}"
     )
 
@@ -138,7 +138,7 @@ def test_each_name_that_a_team_can_have_got_is_named(tmp_path: Path) -> None:
 def test_a_removed_team_is_stopped_until_its_entry_is_removed_too(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS, ELSEWHERE)
     assert stopped(tmp_path, ELSEWHERE) == (
-        f"team 'payments' is recorded and is no longer in the teams file; {or_let_it_go(tmp_path)}"
+        f"team 'payments' is recorded and is no longer in the teams file. {or_let_it_go(tmp_path)}"
     )
     path = tmp_path / "teams.lock"
     path.write_text(path.read_text().partition("[teams.payments]")[0])
@@ -157,33 +157,33 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
     [
         (
             replace(PAYMENTS, account="999999999999"),
-            "team 'payments' is recorded in the account 123456789012 and would now go to 999999999999, "
-            f'{EMPTY_STORE}; write account = "123456789012" in [teams.payments], and use '
+            "team 'payments' is recorded in the account 123456789012. It would now go to 999999999999, "
+            f'{EMPTY_STORE}. Write account = "123456789012" in [teams.payments], and use '
             "credentials for the account 123456789012",
         ),
         (
             replace(PAYMENTS, region="eu-west-1"),
-            "team 'payments' is recorded in the region eu-central-1 and would now go to eu-west-1, "
-            f'{EMPTY_STORE}; write region = "eu-central-1" in [teams.payments], and use '
+            "team 'payments' is recorded in the region eu-central-1. It would now go to eu-west-1, "
+            f'{EMPTY_STORE}. Write region = "eu-central-1" in [teams.payments], and use '
             "credentials for the region eu-central-1",
         ),
         (
             replace(PAYMENTS, key="s3"),
-            "team 'payments' is recorded with the key \"kms\", and its functions could not read the objects "
-            'that this key encrypts; write previous_keys = ["kms"]; if no version of any object needs '
-            "that key",
+            "team 'payments' is recorded with the key \"kms\". Without this key, its functions could not "
+            'read the objects that the key encrypts. Write previous_keys = ["kms"]. If no version of any '
+            "object needs that key",
         ),
         (
             replace(PAYMENTS, key=ARN, previous_keys=("kms",)),
-            f'team \'payments\' is recorded with key = "kms", and its functions may not use "{ARN}" yet; '
-            f'first deploy key = "kms" with previous_keys = ["{ARN}"]; if the team has no stack',
+            f'team \'payments\' is recorded with key = "kms", and its functions may not use "{ARN}" yet. '
+            f'First deploy key = "kms" with previous_keys = ["{ARN}"]. If the team has no stack',
         ),
     ],
 )
 def test_a_team_that_would_lose_its_states_is_stopped(tmp_path: Path, now: Team, message: str) -> None:
     go(tmp_path, PAYMENTS)
     otherwise = f"remove [teams.payments] from {tmp_path / 'teams.lock'}"
-    unless = "" if now.key != "kms" else "; if the team has no stack there"
+    unless = "" if now.key != "kms" else ". If the team has no stack there"
     assert stopped(tmp_path, now) == f"{message}{unless}, {otherwise}"
 
 
@@ -279,7 +279,7 @@ def test_a_teams_file_is_never_written_over(tmp_path: Path) -> None:
     [
         (b"<<<<<<< ours\n", "is not valid TOML: "),
         (b"\xff", "is not UTF-8 text"),
-        (b"[team.a]", "unknown entry 'team' outside a table"),
+        (b"[team.a]", "has no setting 'team' outside the tables"),
         (b"teams = 1", "names no team; "),
         (b"[teams.a]", f"is not in the form that Holdfast {__version__} writes"),
         (b'[teams.a]\naccount = "1"', "team 'a': account = \"1\" is not allowed; "),
@@ -287,7 +287,7 @@ def test_a_teams_file_is_never_written_over(tmp_path: Path) -> None:
             b'[teams.a]\naccount = "123456789012"\nrequire_lock = false',
             f"is not in the form that Holdfast {__version__} writes",
         ),
-        (b"[teams.a]\nlater = 1", "team 'a': there is no setting 'later'; "),
+        (b"[teams.a]\nlater = 1", "team 'a': Holdfast {__version__} has no setting 'later'; "),
         pytest.param(None, "cannot be read: Is a directory", id="a folder"),
     ],
 )
