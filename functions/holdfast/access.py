@@ -303,15 +303,16 @@ class Caller:
             does = "does" if len(here) == 1 else "do"
             raise NotAllowed(
                 f"{_roles(here, self)} {does} not allow you to read the whole state. You may read the "
-                f"outputs of the state, at /outputs/{name}. To read the whole state, use a token with the "
-                "role 'reader'."
+                "outputs "
+                f"of the state, at /outputs/{name}. To read the whole state, use credentials with the role "
+                "'reader'."
             )
         self.require_somewhere(action)
         if here:
             raise _not_allowed(here, self, action, f" for the state '{name}'")
         raise NotAllowed(
-            f"The scope of {called(self.principal, self.owner)} does not cover the state '{name}'; use a "
-            "token with a scope that covers it."
+            f"The scope of {called(self.principal, self.owner)} does not cover the state '{name}'. Use "
+            "credentials whose scope covers this state."
         )
 
     def require_somewhere(self, action: Action) -> None:
@@ -325,7 +326,7 @@ def _not_allowed(grants: Sequence[Grant], caller: Caller, action: Action, where:
     verb = action.replace("_", " ")
     do = "does" if len(grants) == 1 else "do"
     refusal = f"{_roles(grants, caller)}{where} {do} not allow you to {verb}"
-    return NotAllowed(f"{refusal}; use a token with the role '{enough}'.")
+    return NotAllowed(f"{refusal}. Use credentials with the role '{enough}'.")
 
 
 def _roles(grants: Sequence[Grant], caller: Caller) -> str:

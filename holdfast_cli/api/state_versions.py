@@ -23,8 +23,8 @@ def resolve(api: Api, name: object, reference: str) -> "tuple[v1.ResolvedVersion
     from holdfast.api import v1
 
     lost = (
-        f"The API does not find the version {reference} of the state {name}, and does not say why. `holdfast "
-        f"state history {name}` shows the versions."
+        f"The API returned no version of the state {name} for {reference}. `holdfast state history {name}` "
+        "shows the versions."
     )
 
     def search(cursor: str | None) -> "v1.Resolved":

@@ -175,11 +175,11 @@ def _place(args: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
 
 
 _INTERRUPTED: Final[Mapping[str, str]] = {
-    "run": "Locks of the import may still be held. `holdfast import run {plan}` releases them and continues "
-    "the import.",
-    "close": "Some states may be closed. `holdfast import close {plan}` continues, and `holdfast import "
-    "reopen {plan}` opens these states again.",
-    "reopen": "Some states may still be closed. `holdfast import reopen {plan}` continues.",
+    "run": "The import may still hold locks. To release them and to continue, run `holdfast import run "
+    f"{plan}` again.",
+    "close": f"Some states may be closed. To close the others, run `holdfast import close {plan}` again. To "
+    f"open the closed states, run `holdfast import reopen {plan}`.",
+    "reopen": f"Some states may still be closed. To open them, run `holdfast import reopen {plan}` again.",
 }
 """What to do after Ctrl-C in a command that holds locks."""
 
@@ -295,11 +295,11 @@ written after its import. It closes no state while a state of the plan is not im
 def _close(args: argparse.Namespace, run: Run) -> None:
     stopped, not_stopped = run.source.stopped_by_lock()
     if args.bucket_policy and not run.source.can_refuse_writes:
-        raise UsageError("--bucket-policy needs an s3:// source: no other source has a bucket.")
+        raise UsageError("--bucket-policy is only for sources whose address begins with s3://.")
     if not stopped:
         raise CommandError(f"This source cannot be closed. A lock would not stop {not_stopped}.")
     outcomes = closing.close(run, refuse_writes=args.bucket_policy)
-    more = f" The locks stop {stopped}. The locks do not stop {not_stopped}."
+    more = f" The locks stop {stopped}. They do not stop {not_stopped}."
     if not any(outcome.word == closing.CLOSED for outcome in outcomes):
         more = " Nothing was closed."
     elif args.bucket_policy:

@@ -382,7 +382,10 @@ def _still_deployed(stack: Mapping[str, Any], region: str) -> tuple[str, str]:
     ]
     bucket = _outputs(stack).get("TrailBucket")
     return (
-        f"The stack {name} is still deployed in {region}. AWS bills it, and this release does not use it.",
+        (
+            f"The stack {name} of an earlier release is still deployed in {region}. This release does not "
+            "use it, but AWS bills it."
+        ),
         f"Once every team in {region} is upgraded, remove it with `{' && '.join(commands)}`."
         + (f" The bucket {bucket} is kept, with its logs." if bucket else ""),
     )

@@ -243,7 +243,13 @@ class _Probe:
         held = self._send("PUT", self._locks, other)
         if held.json().get("ID") == json.loads(holder)["ID"]:
             yield self._judge(
-                "api.held", held, 423, "The API responds with 423 and the holder's lock info to a second run."
+                "api.held",
+                held,
+                423,
+                (
+                    "The API responds with 423 and the holder's lock info to a second client that requests "
+                    "the lock."
+                ),
             )
         else:
             yield self._wrong("api.held", held, "423 and the holder's lock info")
@@ -273,7 +279,7 @@ class _Probe:
         yield self._expect(
             "api.other_lock",
             423,
-            "The API responds with 423 to a write under another lock.",
+            "The API responds with 423 to a write with another lock.",
             "POST",
             self._under(other),
             self._document(3),
@@ -281,7 +287,7 @@ class _Probe:
         yield self._expect(
             "api.write",
             200,
-            "A write under the lock is accepted.",
+            "The API accepts a write with the lock.",
             "POST",
             self._under(holder),
             self._document(4),

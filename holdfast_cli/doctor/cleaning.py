@@ -58,7 +58,10 @@ def _remove(client: "S3Client", bucket: str, owner: str, prefix: str, check: str
     return note(
         check,
         _left(left, reason),
-        "You do not have to do anything: a lifecycle rule of the bucket removes them within four days.",
+        (
+            "You do not have to do anything, because a lifecycle rule of the bucket removes them within four "
+            "days."
+        ),
     )
 
 

@@ -33,7 +33,7 @@ _AT_THE_STATE: Final = {
 """The effect of each method at the address of a state, where LOCK and UNLOCK are for its lock."""
 _CREDENTIALS: Final = ("username", "password")
 _FLAGS: Final = {
-    "-lock=false": "the client does not lock, and a team that requires locks refuses the write with 428",
+    "-lock=false": "the client does not lock, so a team that requires locks refuses its writes with 428",
     "-backend=false": "`init` does not configure the backend",
     "-backend-config": "the option changes the backend at every `init`",
     "-state": "the state is read from a file",

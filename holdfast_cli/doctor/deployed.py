@@ -278,7 +278,7 @@ def _status(name: str, configuration: Mapping[str, Any]) -> Outcome:
     status = configuration.get("DomainNameStatus", "AVAILABLE")
     if status == "AVAILABLE":
         target = configuration["ApiGatewayDomainName"]
-        return Level.OK, f"The domain {name} is ready; its DNS record leads to {target}."
+        return Level.OK, f"The domain {name} is ready. Its DNS record must lead to {target}."
     do = "Look at its certificate in ACM, then run this command again."
     return Level.PROBLEM, f"The domain {name} is {status}.", do
 

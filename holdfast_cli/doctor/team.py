@@ -77,7 +77,7 @@ def check(session: boto3.Session, team: str | None, address: str | None = None) 
         raise
     yield ok(
         "stack",
-        f"The stack {names.stack_name(found.team)} is deployed; its API is {address or found.api_address}.",
+        f"The stack {names.stack_name(found.team)} is deployed. Its API is {address or found.api_address}.",
     )
     s3: S3Client = session.client("s3", config=stack.CLIENT_CONFIG)
     yield from judge("bucket", lambda: bucket_is_there(s3, found))

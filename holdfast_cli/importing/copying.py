@@ -95,7 +95,7 @@ def _still_left(run: Run) -> list[Outcome]:
 def _copied(run: Run, state: Planned, name: StateName) -> Outcome:
     entry = run.journal.of(state.id)
     if entry.may_hold_a_lock:  # another lock would replace it in the journal
-        raise CommandError("a lock of an earlier run could not be released.")
+        raise CommandError("the lock of an earlier run could not be released. Run the command again.")
     was_imported = entry.is_closed or entry.imported_as(name)
     if was_imported and (done := _done_before(run, state.id, name)):
         return done

@@ -86,7 +86,7 @@ class HttpBackend(PlainSource):
 
     def stopped_by_lock(self) -> tuple[str, str]:
         if not self._options.get("lock_address"):
-            return "", "any client, because the source has no lock_address"
+            return "", "any client, because the option --lock-address is missing"
         return (
             "clients with the same lock_address",
             "clients without lock_address or with -lock=false, and force-unlock",

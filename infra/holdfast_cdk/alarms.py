@@ -138,7 +138,7 @@ def _of_watch(team: Team, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
         ),
         AlarmSpec(
             name="attention",
-            says="The watch function found something that an operator should do, or wrote no metrics for "
+            says="The watch function found a problem that an operator should solve, or wrote no metrics for "
             "two hours.",
             metrics=(_watched(team, watching.Metric.ATTENTION),),
             above=0,
@@ -149,7 +149,7 @@ def _of_watch(team: Team, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
         ),
         AlarmSpec(
             name="probe",
-            says="A request failed that the watch function sent through the API as a probe.",
+            says="A test request that the watch function sent to the API failed.",
             metrics=(_watched(team, watching.Metric.PROBE_FAILED),),
             above=0,
             seconds=_HOUR,

@@ -314,7 +314,7 @@ def test_who_may_read_neither_the_state_nor_its_outputs_is_told_the_role_for_the
     status, code, message = api.refused("content/network/prod", AUDITOR)
 
     assert (status, code) == (403, "not_allowed")
-    assert "does not allow you to read; use a token with the role 'reader'." in message
+    assert "does not allow you to read. Use credentials with the role 'reader'." in message
     assert api.refused("content/network/prod", ELSEWHERE)[:2] == (403, "not_allowed")
 
 

@@ -171,7 +171,9 @@ def test_who_is_refused_anothers_lock_is_told_whose_it_is(moto: Server) -> None:
     with functions(moto, OwnLocks.NAMED) as team:
         for how in ("break", "id"):
             message = json.loads(team.removal(how, team.take("another's", ADA), ADA)()["body"])["message"]
-            assert "use a token with the role 'maintainer'. The lock one is held by the token bob" in message
+            assert (
+                "Use credentials with the role 'maintainer'. The lock one is held by the token bob" in message
+            )
             team.bucket.empty()
 
 

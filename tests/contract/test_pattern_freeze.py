@@ -259,7 +259,10 @@ def test_a_refusal_names_the_owner_and_the_time_also_of_a_record_that_lacks_them
     [entry] = entries(bucket)
     refused = entry.refusal()
     by = "bea@example.com (token:operator)"
-    assert f"is frozen by {by}, so no state that matches it may be created: an incident." in refused.message
+    assert (
+        f"is frozen by {by}: an incident. No state that matches the pattern can be created."
+        in refused.message
+    )
     assert entry.since
     assert (refused.holder["Who"], refused.holder["Created"]) == (
         "token:operator",

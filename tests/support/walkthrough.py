@@ -206,8 +206,8 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
         "holdfast: env:/prod/prefix/harbour.tfstate was written after its import: the source has serial 3,"
     )
     stopped = (
-        'The locks stop clients with `use_lockfile` or with `dynamodb_table = "locks"`. The locks do not '
-        "stop clients that do not lock, and `force-unlock`."
+        'The locks stop clients with `use_lockfile` or with `dynamodb_table = "locks"`. They do not stop '
+        "clients that do not lock, and `force-unlock`."
     )
     told = "This state has moved to <address>/states/harbour/prod: change the backend block."
     typed = [

@@ -90,7 +90,7 @@ def test_a_long_search_goes_on_where_it_ended(stub: ApiStub) -> None:
 def test_a_search_without_an_end_ends(stub: ApiStub) -> None:
     stub.reply(resolved("", next_="on"), resolved("", next_="on"))
 
-    assert "does not find the version @12" in failure(stub, "state", "diff", NAME, "@12")
+    assert f"returned no version of the state {NAME} for @12" in failure(stub, "state", "diff", NAME, "@12")
     assert len(stub.asked) == 2
 
 
@@ -98,7 +98,7 @@ def test_a_search_whose_cursors_never_repeat_ends(stub: ApiStub, monkeypatch: py
     monkeypatch.setattr(management, "MOST_PAGES", 3)
     stub.reply(*(resolved("", next_=str(number)) for number in range(9)))
 
-    with pytest.raises(CommandError, match="does not find the version @12"):
+    with pytest.raises(CommandError, match=f"returned no version of the state {NAME} for @12"):
         state_versions.resolve(management.Api(stub.address, "", ""), NAME, "@12")
     assert len(stub.asked) == 3
 
@@ -108,7 +108,7 @@ def test_a_version_without_an_id_is_none(stub: ApiStub, found: object) -> None:
     stub.reply(answer({"name": NAME, "found": found, "next": None}))
 
     for command in (("diff", NAME, "@12"), ("get", NAME, "--version", "@12")):
-        assert "does not find the version @12" in failure(stub, "state", *command)
+        assert f"returned no version of the state {NAME} for @12" in failure(stub, "state", *command)
     assert {asked.path for asked in stub.asked} == {f"{RESOLVE}%4012"}
 
 

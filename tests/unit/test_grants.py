@@ -113,7 +113,7 @@ def test_several_grants_allow_exactly_what_each_alone_allows(grants: tuple[Grant
         ),
         (Action.WRITE, "dns", "The scope of the token x does not cover the state 'dns'"),
         (Action.DELETE, "apps/db", "roles 'writer' and 'outputs' of the token x do not allow you to delete"),
-        (Action.DELETE, "dns", "use a token with the role 'maintainer'"),
+        (Action.DELETE, "dns", "Use credentials with the role 'maintainer'"),
     ],
 )
 def test_a_refusal_names_the_role_that_applies_to_the_state(action: Action, name: str, told: str) -> None:

@@ -192,7 +192,7 @@ def rotate(
             f"the token {token.id} is {status}, so its secret cannot be rotated; create a new token"
         )
     if keep < timedelta(0):
-        raise ValueError("the time for which the old secret stays valid must not be negative")
+        raise ValueError("the old secret cannot stay valid for a negative time")
     secret = new_secret()
     expires = _end(expires, now)
     until = whole_seconds(now) + keep

@@ -215,7 +215,7 @@ def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
         document = {
             "ID": f"unreadable-{hashlib.sha256(body).hexdigest()[:16]}",
             "Operation": "unknown",
-            "Info": f"The lock object {path} has no valid lock info; a force-unlock removes the object.",
+            "Info": f"The lock object {path} has no valid lock info. A force-unlock removes the object.",
             "Who": "unknown",
             "Version": "",
             "Created": timestamp.write(created),

@@ -28,7 +28,10 @@ def check_reason(reason: str) -> str:
 def check_id(command_id: str) -> str:
     """Return a command ID unchanged; raise `InvalidRequest` unless it is 32 hexadecimal digits."""
     if not _ID.fullmatch(command_id):
-        raise InvalidRequest("'id' must have 32 hexadecimal digits in lower case, random for each command.")
+        raise InvalidRequest(
+            "'id' must be a random text of 32 hexadecimal digits in lower case. Send a new one with each "
+            "command."
+        )
     return command_id
 
 

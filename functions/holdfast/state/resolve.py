@@ -238,14 +238,20 @@ def _at_end(search: _Search) -> Match:
             )
         case datetime():
             if search.candidate is None:
-                raise NoSuchVersion(f"The state {name} has no acknowledged version.")
+                raise NoSuchVersion(
+                    f"The state {name} has no acknowledged version. 'holdfast state history {name}' shows "
+                    "its versions."
+                )
             raise NoSuchVersion(
                 f"The state {name} had no version at {reference}. Its oldest version is {search.candidate}."
             )
         case Word.PREVIOUS:
-            raise NoSuchVersion(f"The state {name} has no acknowledged version before the current one.")
+            raise NoSuchVersion(
+                f"The state {name} has no acknowledged version before the current one. 'holdfast state "
+                f"history {name}' shows its versions."
+            )
         case Word.DELETED:
-            raise NoVersions(f"The state {name} no longer has a delete marker that an undelete could undo.")
+            raise NoVersions(f"The state {name} no longer has a delete marker, so it cannot be undeleted.")
 
 
 def _match(version: Version) -> Match:

@@ -591,8 +591,8 @@ def test_a_team_keeps_its_place_on_aws_and_loses_it_on_the_local_one() -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("one", 'names = "one" is not allowed; write a list of 1 to 2, as in ["one", "two"]'),
-        ([], 'names = [] is not allowed; write a list of 1 to 2, as in ["one", "two"]'),
+        ("one", 'names = "one" is not allowed; write a list of 1 to 2 entries, as in ["one", "two"]'),
+        ([], 'names = [] is not allowed; write a list of 1 to 2 entries, as in ["one", "two"]'),
         (["one", 2], "names[1] = 2 is not allowed; write a word"),
         (["one", "one"], 'names has "one" twice; write it once'),
         (["one", "two", "three"], "names has 3 entries; write at most 2"),

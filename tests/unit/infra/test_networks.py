@@ -56,7 +56,7 @@ def read(folder: Path, networks: str) -> tuple[str, ...]:
         ('["10.0.0.0/8", "10.0.0.0/8"]', 'networks has "10.0.0.0/8" twice; write it once'),
         (
             json.dumps([*LONGEST, "2001:db8::/32", "192.168.0.0/16", "192.0.2.0/24"]),
-            f"the environment variables of a Lambda function have room for {LONGEST_NETWORKS};",
+            f"but a Lambda function has room for {LONGEST_NETWORKS};",
         ),
     ],
 )

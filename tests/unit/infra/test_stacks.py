@@ -156,8 +156,8 @@ HISTORY = History(days=400, keep_versions=10)
         (
             Team(name="ops", native_clients=True, retention=BUCKET_DEFAULT),
             "team 'ops': each unlock of a native client leaves an old version and a delete "
-            "marker of its lock, and under the bucket's default retention, each unlock leaves a delete "
-            "marker of the lock, which S3 keeps for ever; write history = ",
+            "marker of its lock, and because of the bucket's default retention, each unlock leaves a delete "
+            "marker of the lock. S3 keeps them for ever. To let S3 remove them, write history = ",
         ),
         (
             Team(name="ops", region="eu-south-1", throttling=Throttling(rate=3000)),
