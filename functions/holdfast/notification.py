@@ -64,7 +64,7 @@ def message(team: str, event: str, fields: Mapping[str, object], more: str, note
         note: a sentence of ours about other messages, or empty.
     """
     if not _EVENT.fullmatch(event):
-        raise ValueError("the name of an event has letters, one '.' and '_'")
+        raise ValueError("the name of an event must be lower-case words with one '.' between them")
     subject = f"Holdfast: {event} in team {team}"
     lines = (f"{name}: {quoted(value, typed=_is_typed(name, value))}" for name, value in fields.items())
     noted = (note, "") if note else ()

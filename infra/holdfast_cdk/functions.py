@@ -119,8 +119,10 @@ TRUST: Final = replace(STATE_BUCKET, keys=keys.TRUST)
 FREEZES: Final = replace(STATE_BUCKET, keys=keys.FREEZES)
 WATCH: Final = replace(STATE_BUCKET, keys=keys.WATCH, reason="Each token of the probe has a new random ID.")
 UPLOADS: Final = replace(STAGING_BUCKET, keys=keys.UPLOADS, reason=_RANDOM)
-ARCHIVED: Final = replace(AUDIT_ARCHIVE, keys=keys.ARCHIVED, reason="Each delivery has its own key.")
-LOST: Final = replace(AUDIT_ARCHIVE, keys=keys.LOST, reason="Lambda gives each delivery its own key.")
+ARCHIVED: Final = replace(AUDIT_ARCHIVE, keys=keys.ARCHIVED, reason="Each batch of events has its own key.")
+LOST: Final = replace(
+    AUDIT_ARCHIVE, keys=keys.LOST, reason=("Lambda gives each failed batch of events its own key.")
+)
 UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_RANDOM)
 
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")

@@ -372,7 +372,8 @@ def test_stacks_of_earlier_releases_are_notes_with_what_removes_them(
     trail, dashboard = (line for line in done.stdout.splitlines() if "former_stacks" in line)
     of_the_trail, of_the_dashboard = (
         f"note     former_stacks: The stack {name} of an earlier release is still deployed in eu-central-1. "
-        "This release does not use it, but AWS bills it. Once every team in eu-central-1 is upgraded, remove it with `"
+        "This release does not use it, but AWS bills it. Once every team in eu-central-1 is upgraded, remove "
+        "it with `"
         for name in ("HoldfastTokenTrail", "HoldfastDashboard")
     )
     which = "--stack-name HoldfastTokenTrail --region eu-central-1"

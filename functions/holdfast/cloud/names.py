@@ -61,7 +61,7 @@ def require_organization(organization: str, caller: Caller) -> None:
     if not any(_covers_some(pattern, organization) for pattern in caller.patterns(Action.READ_METADATA)):
         raise NotAllowed(
             f"The scope of {called(caller.principal, caller.owner)} covers no state of the organization "
-            f"'{organization}'; use a token with a scope that covers one, or use another organization."
+            f"'{organization}'. Use credentials whose scope covers one, or use another organization."
         )
 
 

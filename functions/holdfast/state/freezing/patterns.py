@@ -306,7 +306,8 @@ def _require(pattern: str, caller: Caller) -> None:
         )
     if pattern.startswith(f"{RESERVED}/"):
         raise InvalidRequest(
-            "'holdfast doctor' creates and removes the states under these names. They cannot be frozen."
+            "State names that begin with 'holdfast-doctor/' are reserved for 'holdfast doctor', so these "
+            "states cannot be frozen."
         )
     for name in _names_of(pattern):
         caller.require(Action.FREEZE, name)

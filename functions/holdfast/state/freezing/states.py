@@ -24,7 +24,8 @@ def freeze(work: Work, wanted: Freeze, *, now: datetime) -> None:
     check(wanted, now=now)
     if work.name.is_probe:
         raise InvalidRequest(
-            "'holdfast doctor' creates and removes the states under this name. They cannot be frozen."
+            "State names that begin with 'holdfast-doctor/' are reserved for 'holdfast doctor', so this "
+            "state cannot be frozen."
         )
     lock = place(work, wanted)
     if lock is not None:
