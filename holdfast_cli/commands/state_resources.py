@@ -130,7 +130,7 @@ def _show(api: "Api", args: argparse.Namespace) -> None:
         output.write(f"\n{_attributes(found.attributes)}")
     if not found.values:
         output.tell(
-            "holdfast: Values are hidden. --show-values shows the values that are not marked as sensitive."
+            "holdfast: Values are masked. --show-values shows the values that are not marked as sensitive."
         )
     elif found.attributes:
         output.tell(

@@ -298,8 +298,8 @@ def test_an_object_of_a_bucket_that_need_not_be_a_state_is_left_out_counted_and_
     bucket.s3.delete_object(Bucket=bucket.name, Key="fine")
     code, err = command.make_plan(f"s3://{bucket.name}")
     assert code == 1
-    assert f"There is no state in s3://{bucket.name}: check the address. " in err
-    assert f"Objects that are not states: {COUNT - 1}. The first is " in err
+    assert f"There is no state in s3://{bucket.name}. Check the address. " in err
+    assert f"The source has {COUNT - 1} objects that are not states. The first is " in err
 
 
 def test_an_object_of_a_bucket_whose_key_ends_as_a_state_stays_in_the_plan(

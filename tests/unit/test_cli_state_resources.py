@@ -146,7 +146,7 @@ def test_a_state_without_resources_and_an_encrypted_one_say_so(stub: ApiStub) ->
     stub.reply(listed(encrypted=True))
     assert "was encrypted by the client" in failure(stub, "state", "resources", NAME)
 
-    stub.reply(refusal(403, "not_allowed", "use a token with the role 'reader'."))
+    stub.reply(refusal(403, "not_allowed", "Use credentials with the role 'reader'."))
     assert "'reader'" in failure(stub, "state", "resources", NAME)
 
 
@@ -250,7 +250,7 @@ def test_without_the_option_values_are_masked_and_it_says_so(stub: ApiStub) -> N
 
     rows = [line.split() for line in done.stdout.splitlines()[-2:]]
     assert rows == [["ami", "(masked)"], ["password", "(sensitive)"]]
-    assert "--show-values shows those" in done.stderr
+    assert "--show-values shows the values that are not marked as sensitive" in done.stderr
 
 
 def test_an_address_that_is_not_there_is_told_with_the_nearest(stub: ApiStub) -> None:

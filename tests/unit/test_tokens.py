@@ -184,9 +184,9 @@ def test_what_has_ended_is_not_rotated() -> None:
         rotated(token, now=NOW + DAY)
     with pytest.raises(ValueError, match="is revoked"):
         rotated(revoked(token))
-    with pytest.raises(ValueError, match="must not be negative"):
+    with pytest.raises(ValueError, match="cannot stay valid for a negative time"):
         rotated(token, keep=-SECOND)
-    with pytest.raises(ValueError, match="already have expired"):
+    with pytest.raises(ValueError, match="is in the past"):
         tokens.rotate(token, rotated_by="x", now=NOW, keep=HOUR, expires=NOW)
 
 
