@@ -409,7 +409,7 @@ def test_a_state_whose_digest_is_anothers_is_named_by_plan_run_check_and_close(
     named = command.plan.read_text()
     item = {"LockID": {"S": f"{bucket.name}/net/prod-md5"}, "Digest": {"S": "0" * 32}}
     dynamodb.put_item(TableName=bucket.name, Item=item)
-    why = f"s3://{bucket.name}/net/prod: its digest in the table {bucket.name} is {'0' * 32}, and"
+    why = f"s3://{bucket.name}/net/prod: its digest in the table {bucket.name} is {'0' * 32}, but"
 
     code, err = command.make_plan(*source)
 

@@ -262,7 +262,7 @@ def test_only_the_version_that_the_operator_saw_is_deleted_and_it_comes_back(
         "version": second,
     }
     assert done(ask(manage, "POST", DELETE, {"version": second})) == {"name": "network/prod", "version": None}
-    assert "upgrade the command" in message(ask(manage, "POST", UNDELETE))
+    assert "Upgrade the command" in message(ask(manage, "POST", UNDELETE))
     undone = marker(bucket)
     back = done(ask(manage, "POST", UNDELETE, undone))
     assert back == {
