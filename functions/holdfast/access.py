@@ -173,8 +173,8 @@ def check_grants(grants: Sequence[Grant]) -> tuple[Grant, ...]:
         raise ValueError("at least one scope pattern is required; the pattern '*' matches every state")
     if sum(len(pattern) + len(_BETWEEN) for grant in checked for pattern in grant.scope) > MAX_SCOPES:
         raise ValueError(
-            f"the scope patterns are too long: in total they may have {MAX_SCOPES} characters, where each "
-            f"pattern counts its own length plus {len(_BETWEEN)}; use fewer or shorter patterns"
+            f"the scope patterns are too long: in total they may have at most {MAX_SCOPES} characters, where "
+            f"each pattern counts its own length plus {len(_BETWEEN)}; use fewer or shorter patterns"
         )
     if len(grants) > 1:
         _check_each_adds(checked)

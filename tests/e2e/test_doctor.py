@@ -149,7 +149,7 @@ def test_what_was_changed_past_cloudformation_is_named(aws: LocalAws, strict: Te
 
     assert sorted(found["roles"]) == sorted(
         [
-            f"In the role {names['backend']} the statement ReadAll is unexpected.",
+            f"In the role {names['backend']} the statement ReadAll is not in the template.",
             f"In the role {names['authorizer']} the statement ReadRecords is missing.",
             f"In the role {names['sessions']} the managed policy {extra} is attached, but it is not in the "
             "template.",

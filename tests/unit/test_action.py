@@ -174,7 +174,7 @@ def test_a_refusal_of_github_is_told_with_the_permission(job: Job, api: ApiStub)
     other = Job(job.folder, {**job.environment, "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "another"})
 
     assert error(other, address=api.address).startswith(
-        "GitHub responded with 401 and no ID token. Give the job"
+        "GitHub responds with 401 and no ID token: give the job"
     )
     assert api.asked == []
 

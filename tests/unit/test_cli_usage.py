@@ -47,7 +47,8 @@ WRONG: Final[Mapping[str, str]] = {
     "token create --grant king:a": "the roles are outputs",
     "token create --grant writer:a//b": "scope pattern 'a//b'",
     "token create --grant writer:a,b": "--grant writer:a --grant writer:b",
-    f"token create {SEVERAL} --grant reader:apps/*": "adds nothing to writer:apps/*",
+    f"token create {SEVERAL} --grant reader:apps/*": "is redundant, because the grant writer:apps/* includes "
+    "it",
     f"token create {SEVERAL} {SEVERAL}": "The grants are not valid",
     f"token create --role writer --scope {'x' * 200} {LONG_SCOPES}": "at most 2000 characters",
     "token create --role writer": "--scope",

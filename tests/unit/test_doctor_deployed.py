@@ -42,7 +42,7 @@ def policy(*statements: dict[str, Any]) -> dict[str, Any]:
         ([DENY], [DENY | {"Principal": {"AWS": "*"}}], []),
         ([DENY], [DENY | {"Condition": {"Bool": {"aws:SecureTransport": [False]}}}], []),
         ([READ, DENY], [READ], ["the statement RefuseWithoutTls is missing"]),
-        ([READ], [READ, DENY], ["the statement RefuseWithoutTls is unexpected"]),
+        ([READ], [READ, DENY], ["the statement RefuseWithoutTls is not in the template"]),
         (
             [READ],
             [READ | {"Action": ["s3:GetObject", "s3:PutObject"]}],
@@ -64,7 +64,7 @@ def policy(*statements: dict[str, Any]) -> dict[str, Any]:
         (
             [],
             [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}],
-            ["the statement without a Sid (Action s3:*, Effect Allow, Resource *) is unexpected"],
+            ["the statement without a Sid (Action s3:*, Effect Allow, Resource *) is not in the template"],
         ),
     ],
 )
@@ -276,8 +276,13 @@ BOTH = "bucket.{0} staging_bucket.{0}"
         ("get_role", role(trust=DENY), "roles", "role backend the trust policy differs: "),
         ("get_role", role(boundary=None), "roles", f"boundary is missing, but {BOUNDARY} in the template."),
         ("list_role_policies", {"PolicyNames": []}, "roles", "the policy Own is missing."),
-        ("list_role_policies", {"PolicyNames": ["Own", "More"]}, "roles", "the policy More is unexpected."),
-        ("get_role_policy", {"PolicyDocument": policy(READ, DENY)}, "roles", "Tls is unexpected."),
+        (
+            "list_role_policies",
+            {"PolicyNames": ["Own", "More"]},
+            "roles",
+            "the policy More is not in the template.",
+        ),
+        ("get_role_policy", {"PolicyDocument": policy(READ, DENY)}, "roles", "Tls is not in the template."),
         ("list_attached_role_policies", {"AttachedPolicies": []}, "roles", f"policy {MANAGED} is missing."),
         (
             "list_attached_role_policies",

@@ -120,7 +120,7 @@ def test_another_administrator_in_the_policy_of_the_key_is_named() -> None:
 
     [difference] = [one for one in kms_keys.check(fake_kms(more), TEMPLATE) if one.level is Level.PROBLEM]
     assert difference.check == "keys.policy"
-    assert "the statement More is unexpected" in difference.text
+    assert "the statement More is not in the template" in difference.text
 
 
 @pytest.mark.parametrize("stale", ["AROAEXAMPLEOFADELETEDROLE", "AIDAEXAMPLEOFADELETEDUSER"])

@@ -69,7 +69,7 @@ def test_objects_are_counted_under_each_key_that_the_functions_may_use() -> None
         }
     )
 
-    said = "The functions may read every current object: 1 under keys of S3, 0 under given, 2 under own."
+    said = "The functions may read every current object: 1 with keys of S3, 0 with given, 2 with own."
     assert [(one.level, one.text) for one in of("keys.objects", findings)] == [(Level.OK, said)]
 
 
@@ -160,4 +160,4 @@ def test_a_lock_that_is_held_for_an_hour_without_a_state_is_named() -> None:
     [none], [named] = of("locks", found(bucket)), of("locks", found({**bucket, **left}))
 
     assert (none.level, named.level) == (Level.OK, Level.NOTE)
-    assert "without a state: network/typo." in named.text
+    assert "older than an hour: network/typo." in named.text

@@ -142,10 +142,22 @@ def test_grants_of_one_role_are_one_grant() -> None:
 @pytest.mark.parametrize(
     ("grants", "told"),
     [
-        (["writer:a/*", "writer:a/*"], "writer:a/\\* adds nothing to writer:a/\\*"),
-        (["writer:a/*", "reader:a/*"], "reader:a/\\* adds nothing to writer:a/\\*"),
-        (["reader:a/b", "maintainer:*"], "reader:a/b adds nothing to maintainer:\\*"),
-        (["reader:a/b/c", "maintainer:a/*"], "reader:a/b/c adds nothing to maintainer:a/\\*"),
+        (
+            ["writer:a/*", "writer:a/*"],
+            "the grant writer:a/\\* is redundant, because the grant writer:a/\\* includes it",
+        ),
+        (
+            ["writer:a/*", "reader:a/*"],
+            "the grant reader:a/\\* is redundant, because the grant writer:a/\\* includes it",
+        ),
+        (
+            ["reader:a/b", "maintainer:*"],
+            "the grant reader:a/b is redundant, because the grant maintainer:\\* includes it",
+        ),
+        (
+            ["reader:a/b/c", "maintainer:a/*"],
+            "the grant reader:a/b/c is redundant, because the grant maintainer:a/\\* includes it",
+        ),
         (["writer:a b"], "scope pattern"),
         ([], "at least one scope pattern"),
     ],

@@ -203,7 +203,7 @@ def test_a_token_without_a_valid_scope_or_that_has_ended_already_is_not_created(
     for grants in ([], [Grant(Role.READER, ())], [Grant(Role.READER, ("a b",))]):
         with pytest.raises(ValueError, match="scope"):
             tokens.create(grants, description="", created_by="x", now=NOW, expires=None)
-    with pytest.raises(ValueError, match="already have expired, on 2026-11-20 10:00:00 UTC"):
+    with pytest.raises(ValueError, match="the expiry time 2026-11-20 10:00:00 UTC is in the past"):
         new_token(expires=NOW)
 
 

@@ -92,4 +92,8 @@ def test_a_message_stands_for_those_that_the_bound_leaves_out(
     bodies = [one["Message"].splitlines() for one in sns.published]
     assert [body[2] for body in bodies] == [f"n: {n}" for n in range(10)]
     assert bodies[8][-1] == "More: do"
-    assert bodies[9][-3:] == ["There are 290 more findings.", "", f"More: {vars(handler)['_STATUS']}"]
+    assert bodies[9][-3:] == [
+        "Not in this message: 290 more problems.",
+        "",
+        f"More: {vars(handler)['_STATUS']}",
+    ]

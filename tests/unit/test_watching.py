@@ -301,7 +301,10 @@ def test_a_failed_probe_is_sent_each_time(bucket: Bucket) -> None:
     (failed,) = bucket.found(failed="the API responded to PUT /locks with 403")
 
     assert failed.is_due(NOW)
-    assert failed.text == "The probe failed: the API responded to PUT /locks with 403."
+    assert (
+        failed.text
+        == "The probe, the hourly test of the API, failed: the API responded to PUT /locks with 403."
+    )
 
 
 def test_a_look_lists_all_pages_and_reads_each_lock_and_token_once(bucket: Bucket) -> None:
