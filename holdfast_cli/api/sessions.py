@@ -149,8 +149,8 @@ def _read(response: Response, address: str) -> Session:
             "later."
         )
         raise CommandError(f"{line} {response.message}".rstrip())
-    reason = response.message or "check the address."
-    raise CommandError(f"{host} responds with {response.status}: {reason}{http.version_skew(address)}")
+    reason = f": {response.message}" if response.message else ". Check the address."
+    raise CommandError(f"{host} responds with {response.status}{reason}{http.version_skew(address)}")
 
 
 def parse(body: bytes) -> Session:

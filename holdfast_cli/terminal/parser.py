@@ -216,7 +216,7 @@ class Parser(argparse.ArgumentParser):
     def _refuse_option(self, name: str) -> NoReturn:
         self._refuse_renamed(name)
         if any(name in action.option_strings for action in self.actions()):
-            self.error(f"write the option {name} after the command")
+            self.error(f"write the option {name} after the command.")
         if any(action.dest == "command" and action.nargs == "+" for action in self._actions):
             hint = " If it is an option of the program, type -- before the program."
         else:

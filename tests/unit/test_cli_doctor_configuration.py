@@ -403,7 +403,7 @@ def test_a_folder_that_was_initialized_for_something_else_is_found(
 NO_BLOCK: Mapping[str, tuple[Mapping[str, str], str]] = {
     "none": ({}, ""),
     "another kind": ({"main.tf": 'terraform {\n  backend "s3" {}\n}\n'}, ""),
-    "two": (dict.fromkeys(("main.tf", "more.tf"), hcl({})), "main.tf, more.tf"),
+    "two": (dict.fromkeys(("main.tf", "more.tf"), hcl({})), "main.tf and more.tf have one each"),
     "no end": ({"main.tf": "terraform { backend"}, "main.tf"),
     "no end of JSON": ({"main.tf.json": '{"terraform": ["backend"'}, "main.tf.json"),
     "no UTF-8": ({"main.tf": "terraform { backend = \xff"}, "main.tf"),
@@ -518,7 +518,7 @@ MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
     "by nobody that is told": (
         [said(DELETED), said(NOBODY)],
         "problem",
-        "12:00:00 UTC by an unknown user: a plan",
+        "12:00:00 UTC by an unknown user, so a plan",
     ),
     "for a writer": (
         [said(DELETED), READER],
@@ -612,7 +612,7 @@ def test_the_printed_lines_name_level_check_and_what_to_do_and_are_counted(stub:
 
     assert done.returncode == 1
     findings = done.stdout.splitlines()
-    assert "problem  backend.lock_method: lock_method is LOCK (main.tf); " in done.stdout
+    assert "problem  backend.lock_method: lock_method is LOCK (main.tf). " in done.stdout
     counts = f"{len(findings) - 2} ok, 1 note, 1 problem."
     assert done.stderr == f"holdfast: {counts} Each problem says what to do.\n"
 

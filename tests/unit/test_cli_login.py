@@ -509,7 +509,7 @@ class Failure:
 
 
 def is_no_session(reply: Reply) -> Failure:
-    return Failure(("check the address",), reply, requests=2)
+    return Failure(("Check the address",), reply, requests=2)
 
 
 def without_a_request(says: str, **changed: str | None) -> Failure:
@@ -522,7 +522,10 @@ def of_id_token(status: int, token: str, *says: str, requests: int = 1) -> Failu
 
 
 FAILURES = (
-    Failure(("names the IAM role ?[31mDeveloper?; create a record",), refused(403, "not_allowed", STEERING)),
+    Failure(
+        ("names the IAM role ?[31mDeveloper?. Ask an operator to create one",),
+        refused(403, "not_allowed", STEERING),
+    ),
     *(
         Failure(("execute-api:Invoke", REGION), Reply(403, body), requests=2)
         for body in (FORBIDDEN, b"", b"<html>")

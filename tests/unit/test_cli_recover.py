@@ -70,7 +70,8 @@ def test_an_old_side_out_of_reach_is_no_comparison_whatever_is_said_of_it(aws: A
 
     assert "cannot make the old bucket" in line
     assert line.endswith(
-        "If you cannot wait, delete the stack HoldfastReplica-payments without a comparison."
+        "If you cannot wait, delete the stack HoldfastReplica-payments although the buckets were not "
+        "compared."
     )
     aws.client("s3").delete_bucket_replication(Bucket=OLD)
     assert "is not its replica. Nothing was changed" in aws.failure(*RECOVER, "--yes")
