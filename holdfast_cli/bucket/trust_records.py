@@ -128,7 +128,7 @@ def update(
 
 def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust | Unreadable":
     """Remove a record, and return it. A record that others create meanwhile under the name is kept."""
-    again = "Run the command again until it says that there is no such trust record."
+    again = "Run the command again until it says that the trust record does not exist."
     with as_lines(stack, outcome_unknown=again, interrupted=again):
         removed: list[Trust | Unreadable] = []
 

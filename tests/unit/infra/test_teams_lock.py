@@ -63,8 +63,7 @@ def test_the_file_says_what_it_is_and_has_the_teams_by_name(tmp_path: Path) -> N
     )
     assert go(tmp_path, *teams)
     assert (tmp_path / "teams.lock").read_text() == (
-        "# The account, region, keys and networks of each team's stack. `cdk` writes this file; commit it "
-        "together with the teams file.\n"
+        "# The place of each team's stack. `cdk` writes this file; commit it together with the teams file.\n"
         "# With it, `cdk` refuses to deploy a renamed or moved team, which would get a new stack without "
         "its states.\n"
         "# docs/operate/settings.md names the only cases in which to remove an entry.\n"
@@ -198,8 +197,8 @@ def test_a_key_changes_in_two_deployments_and_none_is_dropped(tmp_path: Path, fi
     assert f'may not use "{ARN}" yet' in stopped(tmp_path, team(ARN, *then))
     assert go(tmp_path, team(first, ARN))
     if then:
-        assert f'write previous_keys = ["{first}"]' in stopped(tmp_path, team(ARN))
-        assert f'write previous_keys = ["{ARN}"]' in stopped(tmp_path, team(first))
+        assert f'Write previous_keys = ["{first}"]' in stopped(tmp_path, team(ARN))
+        assert f'Write previous_keys = ["{ARN}"]' in stopped(tmp_path, team(first))
     assert go(tmp_path, team(ARN, *then))
     assert go(tmp_path, team(ARN, *then, "kms" if first == OTHER_ARN else OTHER_ARN))
 
@@ -280,7 +279,7 @@ def test_a_teams_file_is_never_written_over(tmp_path: Path) -> None:
     [
         (b"<<<<<<< ours\n", "is not valid TOML: "),
         (b"\xff", "is not UTF-8 text"),
-        (b"[team.a]", "has no setting 'team' outside the tables"),
+        (b"[team.a]", f"Holdfast {__version__} has no setting 'team' outside the tables"),
         (b"teams = 1", "names no team; "),
         (b"[teams.a]", f"is not in the form that Holdfast {__version__} writes"),
         (b'[teams.a]\naccount = "1"', "team 'a': account = \"1\" is not allowed; "),
@@ -288,7 +287,7 @@ def test_a_teams_file_is_never_written_over(tmp_path: Path) -> None:
             b'[teams.a]\naccount = "123456789012"\nrequire_lock = false',
             f"is not in the form that Holdfast {__version__} writes",
         ),
-        (b"[teams.a]\nlater = 1", "team 'a': Holdfast {__version__} has no setting 'later'; "),
+        (b"[teams.a]\nlater = 1", f"team 'a': Holdfast {__version__} has no setting 'later'; "),
         pytest.param(None, "cannot be read: Is a directory", id="a folder"),
     ],
 )
