@@ -221,8 +221,8 @@ export function Freeze(shared: Shared) {
   return (
     <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} undone="It was not frozen.">
       <p>
-        While it is frozen, nobody can change the state. Terraform and OpenTofu print the reason at the next plan or
-        apply. A force-unlock does not remove a freeze.
+        While it is frozen, no client can change the state through Holdfast. Terraform and OpenTofu print the reason at
+        the next plan or apply. A force-unlock does not remove a freeze.
       </p>
       <Choice label="It ends" name="end" of={ENDS} value="never" />
       <Reason hint="for everybody who meets the freeze" />
@@ -260,8 +260,8 @@ export function FreezePattern(shared: Omit<Shared, "name">) {
   return (
     <Ask {...shared} name="" title="Freeze a pattern" verb="Freeze" make={make} send={freeze} undone="">
       <p>
-        No client can then change or create a matching state. Locked states are not frozen: the page names them
-        afterwards.
+        No client can change or create a matching state through Holdfast. Locked states are not frozen: the page names
+        them afterwards.
       </p>
       <Field label="Pattern" name="pattern" placeholder="network/*" autofocus />
       <Choice label="It ends" name="end" of={ENDS} value="never" />

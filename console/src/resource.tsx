@@ -114,8 +114,8 @@ function Listed({ found, values }: { found: Found; values: ComponentChildren }) 
         ))}
       </dl>
       <p class="faint">
-        Values that the state marks as sensitive are never shown. Marks may be missing, especially in older states: only
-        the schema of the provider knows them all. Attributes that are null are not shown.
+        Values that the state marks as sensitive are never shown. A state may lack marks, especially an older one.
+        Attributes that are null are not shown.
       </p>
     </>
   );

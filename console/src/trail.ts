@@ -49,8 +49,8 @@ export function text(event: Event, field: string): string {
 export function selected(event: Event, { kind, principal }: Search): boolean {
   const name = text(event, "event");
   const isLook = LOOKS.test(name) || isRefusedReading(event);
-  if (kind === "" && (isLook || OF_THE_DOCTOR.test(text(event, "state")))) return false;
-  if (kind === "writes" && !WRITES.test(name)) return false;
+  if (kind !== "all" && OF_THE_DOCTOR.test(text(event, "state"))) return false;
+  if (kind === "writes" ? !WRITES.test(name) : !kind && isLook) return false;
   const who = ["principal", "subject", "owner"].map((field) => text(event, field));
   who.push(`token:${text(event, "token")}`, short(whose(event)), by(event).who ?? "");
   return [principal, `token:${principal}`].some((asked) => !principal || who.includes(asked));
@@ -121,7 +121,9 @@ const refusalWords = (code: string): string =>
  */
 export function told(event: Event, events: readonly Event[], states = 0): string {
   const field = (name: string) => text(event, name);
-  const [name, error, freeze, reason] = [field("event"), field("error"), field("freeze"), field("reason")];
+  const [name, freeze, reason] = [field("event"), field("freeze"), field("reason")];
+  const isCode = reason && /^(sign_in|replica)/.test(name); // it says more than the error
+  const error = isCode ? "" : field("error");
   const [before, serial] = [field("serial_before"), field("serial")];
   const isWrite = name !== "state.unchanged"; // it has the fields of the write that it made needless
   const source = field("restored_from");
@@ -139,7 +141,7 @@ export function told(event: Event, events: readonly Event[], states = 0): string
     isWrite && earlier && `restored from serial ${earlier}`,
     states > 0 && counted(states, "state"),
   ];
-  const why = reason && /^(sign_in|replica)/.test(name) ? refusalWords(reason) : reason;
+  const why = isCode ? refusalWords(reason) : reason;
   return [parts.filter(Boolean).join(", "), why].filter(Boolean).join(": ");
 }
 

@@ -10,6 +10,8 @@ test("Events are selected as by the command", () => {
   const is = (event: object, kind: string, principal = "") => selected({ ...written, ...event }, { kind, principal });
   deepEqual([is({}, ""), is({}, "writes"), is({}, "all")], [true, true, true]);
   equal(is({ event: "lock.acquired" }, "writes"), false);
+  const probe = { state: "holdfast-doctor/1" };
+  deepEqual([is(probe, ""), is(probe, "writes"), is(probe, "all")], [false, false, true]);
   const ofNobody = [
     { event: "states.listed" },
     { event: "request.refused", error: "no_state", serial: null },
@@ -77,6 +79,7 @@ test("An event is told in words, and its IDs are not among them", () => {
   is({ event: "request.refused", error: "restore_undecided" }, "the outcome is unknown");
   is({ event: "request.failed", error: "ValueError" }, "a fault of Holdfast");
   is({ event: "sign_in.refused", reason: "wrong_audience" }, "wrong audience");
+  is({ event: "sign_in.refused", error: "not_allowed", reason: "not_trusted" }, "not trusted");
   is({ event: "state.frozen", reason: "wrong_audience" }, "wrong_audience");
   is(
     { event: "token.changed", token: "abcd1234ef", operation: "ObjectCreated:Put" },

@@ -172,7 +172,9 @@ def test_locks_are_taken_and_given_back_with_every_verb_that_a_client_may_use(
     assert keys(moto) == []
 
 
-def test_a_held_lock_answers_423_with_the_holders_lock_info_at_the_top_level(backend: Handle) -> None:
+def test_a_held_lock_answers_423_with_the_holders_lock_info_and_is_logged_with_the_holder(
+    backend: Handle, log: list[str]
+) -> None:
     ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
     ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="one")
     for refused in (
@@ -182,6 +184,8 @@ def test_a_held_lock_answers_423_with_the_holders_lock_info_at_the_top_level(bac
     ):
         assert refused["statusCode"] == 423
         assert json.loads(refused["body"])["ID"] == "one"
+    held = [json.loads(line).get("held_by") for line in log]
+    assert held == [None, None, *3 * [ADA.principal]]
 
 
 def test_terraforms_force_unlock_of_a_young_lock_and_opentofus_of_another_id_answer_409(

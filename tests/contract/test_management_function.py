@@ -589,7 +589,7 @@ def test_every_request_leaves_one_line_with_what_the_audit_trail_keeps_and_no_co
             "reason": "its runner is gone",
         },
         {"freeze": COMMAND, "reason": "an incident", "until": "2999-01-01T00:00:00Z"},
-        {"error": "frozen"},
+        {"error": "frozen", "held_by": "token:operator"},
         {"freeze": COMMAND, "held_by": "token:operator"},
         {**restored_line, "serial_before": 2},
         {**restored_line, "serial_before": 2},

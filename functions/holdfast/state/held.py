@@ -171,7 +171,13 @@ def identity(lock: HeldLock | None) -> LockIdentity | None:
 
 
 def refusal(lock: HeldLock) -> Locked:
-    """Return the error for a caller whom a lock keeps out."""
+    """Return the error for a caller whom a lock keeps out. The log tells whose lock it is."""
+    error = _refusal(lock)
+    error.logged = {"held_by": lock.principal}
+    return error
+
+
+def _refusal(lock: HeldLock) -> Locked:
     # The stored document never has the owner: it is what releases the lock, even after the owner changed.
     holder = lock.info.for_refused(lock.principal, lock.owner)
     freeze = lock.freeze
