@@ -95,7 +95,7 @@ def purpose(role: Role) -> str:
     """Return what a role allows, in a few words for the command's help and the documents."""
     match role:
         case Role.OUTPUTS:
-            return "see names and locks, and read outputs at /outputs/"
+            return "see names and locks, and read outputs"
         case Role.AUDITOR:
             return "see names, locks, history and activity, but no content and no output"
         case Role.READER:

@@ -47,7 +47,8 @@ COMMAND = Command(
     "list locks and their holders",
     """\
 Show the locks and freezes of the states in your scope, the oldest first, and the
-frozen patterns that your scope covers completely.""",
+frozen patterns that your scope covers completely. On a terminal, the states that a
+pattern froze are below the pattern.""",
     """\
   holdfast lock list
   holdfast lock list network/ --older-than 1h

@@ -220,7 +220,7 @@ def _write_after(
     if not is_fenced:
         lines.append(
             "The old bucket cannot be read, so it is unknown whether the newest versions of the states were "
-            "copied. Compare the serial in the last output of each pipeline with `holdfast state history`."
+            "copied. Check that `holdfast state history` shows the last apply of each pipeline."
         )
     if changed and here.newest:
         hours = int(recovering.LATELY.total_seconds()) // 3600

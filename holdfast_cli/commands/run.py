@@ -27,7 +27,7 @@ or until the API refuses it. It does not store a session from an ID token.""",
     """\
   holdfast run -- terraform apply
   holdfast run --oidc -- tofu apply -auto-approve
-  holdfast run --profile staging --aws-profile platform -- terragrunt run-all plan
+  holdfast run --profile staging --aws-profile platform -- terragrunt run --all plan
 """,
     arguments.sign_in(MAX_SECONDS),
     arguments.ADDRESS_OR_TEAM,

@@ -50,9 +50,10 @@ COMMAND = Command()
 Write the content of an earlier version again, as a new version with the next serial.
 The command holds the state's lock while it writes. No version is lost, so you can undo
 a restore with another restore. A restore does not change the infrastructure: run
-`terraform plan` afterwards. If the state already has this content, nothing changes.
-With --frozen, the command writes under your own freeze. The freeze stays, so no client
-can write before or after the restore. Needs the role maintainer.
+`terraform plan` afterwards. If the current version is that version or a restore of it,
+the command writes nothing. With --frozen, the command writes under your own freeze. The
+freeze stays, so no client can write before or after the restore. Needs the role
+maintainer.
 
 {version_reference.HELP}
 A version that was never acknowledged is restored only by its ID.""",

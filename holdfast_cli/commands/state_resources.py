@@ -47,8 +47,7 @@ state, their providers, and which are tainted or deposed. Needs the role reader.
 
 With an ADDRESS from the list, show the attributes of that resource. Values are masked
 unless you use --show-values. Values that the state marks as sensitive are always
-masked. Only the provider's schema knows everything that is sensitive, so a state may
-lack such marks, especially if an older client wrote it.
+masked. A state may lack such marks, especially if an older client wrote it.
 
 {version_reference.HELP}""",
     """\
@@ -237,8 +236,8 @@ type; or for the whole value of its attribute id, arn, self_link or urn. The com
 does not compare other attributes or sensitive values, and shows no attributes. Needs
 the role reader for each state.
 
-The command does not search encrypted states and states above 16 MB, and names each
-state that it did not search.""",
+The command skips states that are encrypted, above 16 MB or unreadable, and names each
+of them.""",
     """\
   holdfast state find aws_instance.web
   holdfast state find --type aws_db_instance --prefix network/

@@ -50,7 +50,8 @@ def _expires_option(default: str) -> Option:
     f"""\
 Create an access token, and print exports with its ID and secret, for a shell to
 evaluate. The secret is shown only once. The token expires after {DEFAULT_LIFETIME.days}
-days, or at the time in --expires. Without --owner, the description becomes the owner, unless it is too long.
+days, or at the time in --expires. Without --owner, the description becomes the owner,
+unless it cannot be an owner, for example because it is too long.
 All users who see the token's locks and versions also see its owner.
 {arguments.needs("write to")}""",
     """\

@@ -259,8 +259,8 @@ def _update(args: argparse.Namespace) -> None:
     "remove",
     "remove a trust record",
     f"""\
-Remove a trust record. Within 60 seconds, Holdfast refuses the ID tokens and sessions of
-callers that signed in by the record.
+Remove a trust record. Within 60 seconds, Holdfast refuses the sessions that the record
+granted, and the ID tokens that no other record matches.
 {arguments.needs("read and write")}""",
     """\
   holdfast trust remove network-main
@@ -275,7 +275,11 @@ def _remove(args: argparse.Namespace) -> None:
 
     session, found = stack.open_team(settings.resolve(args))
     record = trust_records.remove(session, found, args.name)
-    whose = "its sessions are" if isinstance(record, AwsTrust) else "its ID tokens and sessions are"
+    whose = (
+        "its sessions are"
+        if isinstance(record, AwsTrust)
+        else "its sessions, and ID tokens that no other record matches, are"
+    )
     done = f"Removed the trust record {record.name} of the team {found.team}"
     with output.after(f"{done}."):
         text = f"{done}: {whose} refused within 60 seconds."

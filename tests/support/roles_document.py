@@ -11,12 +11,12 @@ PATH: Final = page("access.md")
 TABLES: Final = re.compile(r"(<!-- Begin of the roles: .*? -->\n).*?(<!-- End of the roles\. -->)", re.DOTALL)
 DONE_WITH: Final[Mapping[Action, str]] = {
     Action.READ_METADATA: "`holdfast whoami`, `state list`, `state show`, `lock list`, `lock show`",
-    Action.READ_OUTPUTS: "read the outputs of states",
+    Action.READ_OUTPUTS: "read the outputs of states: `state get` prints only these",
     Action.READ_HISTORY: "`state history`",
-    Action.READ: "read whole states: `state get`, `state diff`, `state resources`, `state find`, "
+    Action.READ: "read whole states: `state get` prints all, `state diff`, `state resources`, `state find`, "
     "`terraform plan -lock=false`",
     Action.LOCK: "acquire locks: `terraform plan`",
-    Action.UNLOCK: "release locks; remove [own locks](#own-locks): `lock break`",
+    Action.UNLOCK: "release locks; by default remove [own locks](#own-locks): `lock break`",
     Action.WRITE: "write states: `terraform apply`; create and tag workspaces; `state declare`",
     Action.FORCE_UNLOCK: "remove any lock: `terraform force-unlock`, `lock break`",
     Action.DELETE: "`state delete`, `state undeclare`; delete workspaces",

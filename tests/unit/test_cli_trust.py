@@ -401,7 +401,11 @@ def test_records_that_are_not_valid_at_all_are_one_line_and_stay(aws: Aws) -> No
 
 
 @pytest.mark.parametrize(
-    ("who", "whose"), [(FROM_GITHUB, "its ID tokens and sessions are"), (FROM_AWS, "its sessions are")]
+    ("who", "whose"),
+    [
+        (FROM_GITHUB, "its sessions, and ID tokens that no other record matches, are"),
+        (FROM_AWS, "its sessions are"),
+    ],
 )
 def test_a_removed_record_is_gone_and_the_others_stay(aws: Aws, who: tuple[str, ...], whose: str) -> None:
     put(aws, of_role("a"))
