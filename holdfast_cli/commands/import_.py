@@ -63,10 +63,12 @@ def _of_source(name: str, metavar: str, text: str) -> Option:
 List the states of a source, give each a name in Holdfast, and print a plan. A comment
 at each state has its serial, or says why the state has no name. If a state has no name,
 the exit code is 1. Save the plan in a file, and change names there. The command reads
-the source and Holdfast, and changes nothing. Needs the role reader. The plan of a
-bucket does not include errored.tfstate, *.backup, or an object that is not a state and
-whose key does not end with .tfstate. The command replaces an invalid name, or a name
-that another state has, with the nearest free name.
+the source and Holdfast, and changes nothing. Needs the role reader. The command
+replaces an invalid name, or a name that another state has, with the nearest free name.
+
+The plan of a bucket does not include errored.tfstate and *.backup, unless SOURCE is the
+key of this file. It also omits an object that is not a state, unless its key ends with
+.tfstate or SOURCE is its key.
 
 A rule of --map is PATTERN=NAME. The pattern matches what the plan has after 'from'. The
 last {placeholder} of a pattern matches any text, the others match text without /. The

@@ -389,7 +389,7 @@ class Team:
             '{ topic = "arn:aws:sns:eu-central-1:123456789012:operations" }',
         ),
         "CloudWatch has [alarms](watching.md#alarms) for the team, which [AWS bills]"
-        "(cost.md#what-raises-it).",
+        "(cost.md#what-increases-the-bill).",
         unset="none",
         default=None,
     )

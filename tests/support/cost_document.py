@@ -318,15 +318,16 @@ def document() -> str:
 
 For people who pay for a team's stack: estimate the bill, and see what increases the bill.
 
-In the first year, a team's stack costs one dollar a month for its KMS key, and about {cents():.1f} cents for
-every 100 runs. A run is a `plan` and an `apply` over `backend "http"`. The amounts on this page are
-**computed** from AWS's prices. They do not come from a bill.
+In the first year, a team's stack costs {_KEY + keep_warm_price():.2f} dollars a month without any run, mostly
+for its KMS key. Every 100 runs cost about {cents():.1f} cents more. A run is a `plan` and an `apply` over
+`backend "http"`. The amounts on this page are **computed** from AWS's prices. They do not come from a bill.
 
 {table}
 
 ![Dollars a month by runs a month, in logarithms](cost.svg)
 
-- **The amounts in the table** are US dollars a month. "Together" includes the key and `keep_warm`.
+- **The amounts in the table** are US dollars a month, with the default settings. "Together" includes the key
+  and `keep_warm`.
 - **Prices** are the prices of US East (N. Virginia), first tier, in November 2026:
   [API Gateway](https://aws.amazon.com/api-gateway/pricing/),
   [Lambda](https://aws.amazon.com/lambda/pricing/) on arm64, [S3](https://aws.amazon.com/s3/pricing/),
@@ -344,13 +345,13 @@ every 100 runs. A run is a `plan` and an `apply` over `backend "http"`. The amou
 | requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, 1 for a session |
 | [requests to S3](../understand/speed.md#requests-of-each-verb) | {plan} for a plan, {apply} for an apply, \
 {len(_SESSION)} for a session; `DELETE` is free |
-| functions | the functions have the default `memory`. Each command causes a cold start of every function, \
-and {_AUTHORIZED} calls of the authorizer. The function `audit_trail` runs once for each request and once \
+| functions | the functions have the default `memory`. Each command causes a cold start of each function \
+that it uses, and {_AUTHORIZED} calls of the authorizer. The function `audit_trail` runs once for each request and once \
 for each call of the authorizer |
 | cold start | {backend} ms of processor time for the backend, {authorizer} ms for the authorizer and \
 {sessions} ms for the session function; {_AUDIT_COLD_SECONDS} s of elapsed time for `audit_trail`, which has \
 {_AUDIT_MEGABYTES} MB |
-| each request | the function that responds runs for {_WARM_MS} ms, and a warm `audit_trail` runs for \
+| each call of a function | {_WARM_MS} ms, in addition to a cold start; a call of a warm `audit_trail` takes \
 {_AUDIT_WARM_SECONDS} s |
 | requests to KMS | one for each `GET` and `PUT` of S3; in fact, S3 sends fewer requests, because it uses an \
 S3 Bucket Key |
@@ -360,7 +361,7 @@ S3 Bucket Key |
 | versions | each run writes a version of {_STATE_KB} KB, and S3 keeps all versions; the amounts are for the \
 last month of the first year |
 
-## What raises it
+## What increases the bill
 
 | What | Costs |
 | --- | --- |
@@ -372,14 +373,14 @@ of a request or response as one request |
 | operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests, each with a \
 cold start; the requests to S3 cost extra |
 | a long apply | {_ten_minutes(memory):.4f} dollars for each ten minutes; logs and versions cost extra |
-| `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB of logs, and \
-{_LOG_GB_MONTH} dollars a month to store each GB |
+| `log_retention`, `audit_retention` | {_LOG_GB_MONTH} dollars a month for each GB in CloudWatch Logs, and \
+{_S3_GB_MONTH} dollars a month for each GB of S3's access logs |
 | `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
 {alarms_price(alarmed):.2f} dollars with `watch` |
 | `notify` | {_CUSTOM_METRIC + _ALARM_METRIC:.2f} dollars a month, \
 and the price of the messages of [SNS](https://aws.amazon.com/sns/pricing/) |
-| `watch` | {_watch_price():.2f} dollars a month. This amount includes {_WATCHED:.2f} dollars for metrics, \
-which the second amount of the row `alarms` also includes. The requests to S3 cost extra: 720 a month for \
+| `watch` | {_watch_price():.2f} dollars a month with its probe. This amount includes {_WATCHED:.2f} dollars \
+for metrics, which the second amount of the row `alarms` also includes. The requests to S3 cost extra: 720 a month for \
 each 1,000 states, 720 for each lock and 720 for each token |
 | `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
 and the storage of each version a second time. With `notify`, S3 needs metrics to report a failed copy, \
