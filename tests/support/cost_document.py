@@ -346,8 +346,8 @@ for its KMS key. Every 100 runs cost about {cents():.1f} cents more. A run is a 
 | [requests to S3](../understand/speed.md#requests-of-each-verb) | {plan} for a plan, {apply} for an apply, \
 {len(_SESSION)} for a session; `DELETE` is free |
 | functions | the functions have the default `memory`. Each command causes a cold start of each function \
-that it uses, and {_AUTHORIZED} calls of the authorizer. The function `audit_trail` runs once for each request and once \
-for each call of the authorizer |
+that it uses, and {_AUTHORIZED} calls of the authorizer. The function `audit_trail` runs once for each \
+request and once for each call of the authorizer |
 | cold start | {backend} ms of processor time for the backend, {authorizer} ms for the authorizer and \
 {sessions} ms for the session function; {_AUDIT_COLD_SECONDS} s of elapsed time for `audit_trail`, which has \
 {_AUDIT_MEGABYTES} MB |
@@ -380,8 +380,8 @@ cold start; the requests to S3 cost extra |
 | `notify` | {_CUSTOM_METRIC + _ALARM_METRIC:.2f} dollars a month, \
 and the price of the messages of [SNS](https://aws.amazon.com/sns/pricing/) |
 | `watch` | {_watch_price():.2f} dollars a month with its probe. This amount includes {_WATCHED:.2f} dollars \
-for metrics, which the second amount of the row `alarms` also includes. The requests to S3 cost extra: 720 a month for \
-each 1,000 states, 720 for each lock and 720 for each token |
+for metrics, which the second amount of the row `alarms` also includes. The requests to S3 cost extra: \
+720 a month for each 1,000 states, 720 for each lock and 720 for each token |
 | `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
 and the storage of each version a second time. With `notify`, S3 needs metrics to report a failed copy, \
 which cost {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars a month more, unless `notify.events` lacks \
