@@ -17,7 +17,7 @@ _SECONDS: Final = {"m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmSettings:
-    """The topic of the alarms, and when two of them ring."""
+    """The topic of the alarms, and the limits of two of them."""
 
     topic: str = setting(
         text(

@@ -34,6 +34,6 @@ class Notify:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditArchive:
-    """For how long S3 Object Lock protects the audit trail's archive."""
+    """How long S3 Object Lock protects each event in the archive."""
 
     days: int = setting(whole_number(1, MAX_DAYS), "Object Lock protects each event for this many days.")

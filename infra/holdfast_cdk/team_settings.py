@@ -36,7 +36,7 @@ LOCAL_ACCOUNT = "000000000000"
 
 _NEVER = "A changed value creates another stack, which has no states."
 _STAY = "Holdfast does not move existing logs."
-_TWO_DEPLOYMENTS = "Change the keys [in two deployments](keys.md#change-the-key)."
+_TWO_DEPLOYMENTS = "Most [changes of `key`](keys.md#change-the-key) need two deployments."
 _OLD_TOO = "The new value also applies to existing logs."
 
 # The values that CloudWatch Logs accepts. CDK and botocore have them only in texts; a test compares them.
@@ -70,12 +70,12 @@ _TAG_VALUE = re.compile(r"[\w .:/=+@-]{1,256}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """For how long S3 Object Lock protects every state version from being deleted."""
+    """How long S3 Object Lock protects each state version that Holdfast writes."""
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "With `governance`, the bucket policy denies everybody the removal of a state version's retention. "
-        "With `compliance`, AWS lets nobody remove a retention.",
+        "With `governance`, while the stack exists, the bucket policy lets nobody remove a state version's "
+        "retention. With `compliance`, AWS lets nobody remove it.",
     )
     days: int = setting(
         whole_number(1, MAX_DAYS), "S3 protects each version for this many days after it was written."
@@ -239,7 +239,7 @@ class Team:
     )
     own_locks: Literal["named", "any", False] = setting(
         word("named", "any", False),
-        "Which [locks of the same principal](../use/access.md#own-locks) the role `writer` may remove.",
+        "A `writer` may remove these [locks of the same principal](../use/access.md#own-locks).",
         default="named",
     )
     native_clients: bool = setting(
@@ -255,7 +255,7 @@ class Team:
     )
     retention: Retention | None = setting(
         Table(Retention, '{ mode = "governance", days = 30 }'),
-        "S3 Object Lock protects every state version that Holdfast writes from deletion.",
+        "S3 Object Lock protects each state version that Holdfast writes against deletion.",
         deployed="A version keeps the retention that was set when it was written.",
         unset="none",
         default=None,
@@ -341,7 +341,8 @@ class Team:
     )
     notify: Notify | None = setting(
         Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
-        "Holdfast [notifies an SNS topic of events](watching.md#notifications), for 0.40 dollars a month.",
+        "Holdfast [notifies an SNS topic of events](watching.md#notifications), for 0.40 dollars a month "
+        "plus SNS's price.",
         unset="none",
         default=None,
     )

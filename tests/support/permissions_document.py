@@ -35,9 +35,10 @@ PLACES: Final = {
 _INTRODUCTION: Final = """\
 # Permissions of the functions
 
-For people who review what Holdfast may do in an AWS account: look up each function's permissions, and the
-requests that the policy of the state bucket denies to everybody. The tables are generated from the policies
-that the CDK app deploys. [AWS permissions](permissions.md) lists the permissions of people.
+This page is for people who review what Holdfast may do in an AWS account. The page lists the permissions of
+each function, and the requests that the policy of the state bucket denies to everybody. The tables are
+generated from the policies that the CDK app deploys. [AWS permissions](permissions.md) lists the permissions
+that people need.
 
 Each team has its own functions, roles and buckets, and by default its own KMS key. The functions that handle
 states cannot read tokens, and the functions that verify credentials cannot read states.

@@ -18,6 +18,7 @@ TEAMS: Final = {
     "retention": Team(name="retention", retention=Retention(mode="governance", days=30)),
     "native": Team(name="native", native_clients=True),
     "s3": Team(name="s3", key="s3"),
+    "from-kms": Team(name="from-kms", key="s3", previous_keys=("kms",)),
     "networks": Team(name="networks", networks=("203.0.113.0/24", "2001:db8::/32")),
 }
 ALL: Final = frozenset(TEAMS)
@@ -98,6 +99,9 @@ PRESIGNED: Final = "REST-QUERY-STRING"
 STATE, LOCK, RECORD, _ = KEYS
 ANY: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 KMS: Final = ALL - {"s3"}
+"""Teams whose functions may use a KMS key."""
+KMS_BY_DEFAULT: Final = KMS - {"from-kms"}
+"""Teams whose buckets encrypt with a KMS key."""
 KMS_HEADERS: Final = (
     encrypted("aws:kms", ANOTHER_KEY),
     encrypted("aws:kms", "alias/states"),
@@ -147,7 +151,7 @@ TABLE: Final[Mapping[str, Row]] = {
         (*addressed(PRESIGNED, *OUTSIDE), {**IF_ABSENT, "s3:authType": PRESIGNED}),
         everywhere(RefuseAddressesFromElsewhere=frozenset({"networks"})),
     ),
-    "write with `aws:kms` and the bucket's KMS key": puts(
+    "write with `aws:kms` and a KMS key of the team": puts(
         encrypted("aws:kms", KEY), denied=everywhere(RefuseOtherEncryption=ALL - KMS)
     ),
     "write with `aws:kms` and another KMS key, an alias or no key": puts(
@@ -157,7 +161,8 @@ TABLE: Final[Mapping[str, Row]] = {
         encrypted("aws:kms:dsse", KEY), denied=everywhere(RefuseOtherEncryption=ALL)
     ),
     "write with `AES256`": puts(
-        encrypted("AES256"), denied=everywhere(RefuseOtherEncryption=KMS, RefuseOtherKeys=KMS)
+        encrypted("AES256"),
+        denied=everywhere(RefuseOtherEncryption=KMS_BY_DEFAULT, RefuseOtherKeys=KMS_BY_DEFAULT),
     ),
     "write with the client's own key (SSE-C)": puts(SSE_C, denied=everywhere(RefuseKeysOfTheClient=ALL)),
     "change an object's encryption": Row(

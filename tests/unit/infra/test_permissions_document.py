@@ -17,7 +17,7 @@ from tests.support.aws_permissions import allowed
 from tests.support.pages import page
 from tests.support.permissions_document import Permission
 from tests.unit.infra.conftest import Synthesize, Synthesized
-from tests.unit.infra.test_bucket_policy import ALL, KEYS, TABLE
+from tests.unit.infra.test_bucket_policy import ALL, KEYS, KMS, KMS_BY_DEFAULT, TABLE
 
 FULL: Final = Team(
     name="full",
@@ -37,19 +37,20 @@ WITHOUT: Final = {
         ),
     ),
     '`new_states = "declared"`': (replace(FULL, name="any-name", new_states="any"),),
-    "`key` is a KMS key": (replace(FULL, name="no-key", key="s3"),),
+    "`key` or `previous_keys` names a KMS key": (replace(FULL, name="no-key", key="s3"),),
     "`audit_archive` is set": (replace(FULL, name="no-archive", audit_archive=None),),
     "`notify` is set": (replace(FULL, name="no-topic", notify=None),),
 }
 """Settings that add permissions, each with teams that lack it."""
 WHEN: Final = {
     ALL: "",
-    ALL - {"native"}: " unless `native_clients`",
+    ALL - {"native"}: " unless `native_clients = true`",
     ALL - {"retention"}: " unless `retention` is set",
     frozenset({"retention"}): " if `retention` is set",
-    ALL - {"s3"}: " if `key` is a KMS key",
-    frozenset({"s3"}): ' if `key = "s3"`',
-    frozenset({"networks"}): " if set",
+    KMS: " if `key` or `previous_keys` names a KMS key",
+    KMS_BY_DEFAULT: " if `key` names a KMS key",
+    ALL - KMS: " if neither `key` nor `previous_keys` names a KMS key",
+    frozenset({"networks"}): " if `networks` is set",
 }
 """The setting that decides for which teams a statement is, in words."""
 
