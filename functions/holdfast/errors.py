@@ -269,8 +269,9 @@ class Locked(Conflict, status=423, code="locked"):
 
     is_released: ClassVar[bool] = True
 
-    def __init__(self, holder: Mapping[str, Any], message: str) -> None:
-        super().__init__(message)
+    def __init__(self, holder: Mapping[str, Any], message: str, *, held_by: str | None = None) -> None:
+        """Take the holder's lock info; `held_by`, the principal who has the lock or freeze, is logged."""
+        super().__init__(message, {"held_by": held_by} if held_by else None)
         self.holder = holder
 
     def body(self) -> Mapping[str, Any]:

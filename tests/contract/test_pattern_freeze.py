@@ -185,6 +185,7 @@ def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, ve
         "pattern can be created. 'holdfast state unfreeze' with this pattern lifts the freeze."
     )
     assert refused.value.holder["ID"] == f"frozen: an incident [{COMMAND}]"
+    assert refused.value.logged == {"held_by": "token:operator"}
     assert bucket.bodies(KEY) == []
     assert bucket.history(NAME.record_key) == []
 

@@ -171,18 +171,13 @@ def identity(lock: HeldLock | None) -> LockIdentity | None:
 
 
 def refusal(lock: HeldLock) -> Locked:
-    """Return the error for a caller whom a lock keeps out. The log tells whose lock it is."""
-    error = _refusal(lock)
-    error.logged = {"held_by": lock.principal}
-    return error
-
-
-def _refusal(lock: HeldLock) -> Locked:
+    """Return the error for a caller whom a lock keeps out."""
     # The stored document never has the owner: it is what releases the lock, even after the owner changed.
     holder = lock.info.for_refused(lock.principal, lock.owner)
     freeze = lock.freeze
     if freeze is None:
-        return Locked(holder, f"The state is locked by {lock.described}, lock ID {holder['ID']}.")
+        message = f"The state is locked by {lock.described}, lock ID {holder['ID']}."
+        return Locked(holder, message, held_by=lock.principal)
     # The stored document has the zero time, so that a retry stores the same; clients would show the year 1.
     holder["Created"] = timestamp.write(lock.version.last_modified)
     if lock.is_ended_freeze:
@@ -191,7 +186,8 @@ def _refusal(lock: HeldLock) -> Locked:
         ends = f" The freeze ends at {timestamp.write(freeze.until)}." if freeze.until else ""
         then = f"{ends} 'holdfast state unfreeze' lifts the freeze; a force-unlock does not.".lstrip()
     verb = "was" if lock.is_ended_freeze else "is"
-    return Frozen(holder, f"The state {verb} frozen by {lock.holder}: {freeze.reason}. {then}")
+    message = f"The state {verb} frozen by {lock.holder}: {freeze.reason}. {then}"
+    return Frozen(holder, message, held_by=lock.principal)
 
 
 def read_and_remove(store: Store, name: StateName, version_id: str) -> tuple[HeldLock | None, Removal]:

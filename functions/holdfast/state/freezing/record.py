@@ -69,6 +69,7 @@ class PatternFreeze:
             holder,
             f"The pattern {self.pattern} is frozen by {by}: {freeze.reason}. No state that matches the "
             f"pattern can be created.{ends} 'holdfast state unfreeze' with this pattern lifts the freeze.",
+            held_by=self.by,
         )
 
 
