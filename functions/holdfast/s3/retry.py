@@ -1,4 +1,4 @@
-"""Retry a request to S3 until S3 has accepted or refused it, or the deadline has passed.
+"""Retry a request to S3 that failed, was lost or met a conflict, until S3 decides or the deadline passes.
 
 A request whose response was lost may have taken effect. So a retry is the same request with the same
 condition. If the precondition of a retry fails, the caller compares the stored object with its own.
