@@ -38,7 +38,7 @@ def test_a_team_writes_under_its_own_key_and_reads_what_is_under_the_previous_on
     findings = doctor(watched)
     said = {one["check"]: one["text"] for one in findings if one["check"].startswith("keys.")}
     assert problems(findings) == {}
-    assert f"1 under {own}" in said["keys.objects"]
+    assert f"1 with {own}" in said["keys.objects"]
     assert said["keys.policy"] == "The policy of the stack's key is as in the template."
 
     # The local AWS does not ask the bucket policy about the account's root.
