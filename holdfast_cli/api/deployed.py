@@ -25,10 +25,10 @@ def check_networks(stack: "Stack", networks: Sequence[str]) -> None:
     """
     if networks and not stack.networks:
         raise CommandError(
-            f"The deployed stack of the team {stack.team} has no setting `networks`, so it would refuse "
-            "callers whose token or trust record has networks. In teams.toml, write networks = "
-            f'["0.0.0.0/0"] or narrower networks in [teams.{stack.team}]. Then deploy the stack with '
-            f"`npx cdk deploy {team.stack_name(stack.team)}`."
+            f"The deployed stack of the team {stack.team} has no setting `networks`, so it would refuse a "
+            "token or trust record that is restricted to networks. In [teams."
+            f'{stack.team}] of teams.toml, write networks = ["0.0.0.0/0"] or narrower networks. Then run '
+            f"`npx cdk deploy {team.stack_name(stack.team)} -c address=<your public address>`."
         )
 
 

@@ -79,8 +79,9 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
             raise UsageError(f"{cloud_config.token_variable(hosts[0])}: {error}") from error
     if hosts:
         raise UsageError(
-            f"There are tokens for several hosts: {', '.join(hosts)}. Name the API with --address, "
-            "HOLDFAST_ADDRESS or a profile (`holdfast configure`)."
+            f"The environment has TF_TOKEN_… variables for several APIs: {', '.join(hosts)}. Choose one with "
+            "--address or HOLDFAST_ADDRESS, or store it in a profile with `holdfast configure "
+            "--address URL`."
         )
     if environment.get("HOLDFAST_TEAM"):
         raise NotSetUpError(

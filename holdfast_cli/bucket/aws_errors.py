@@ -57,9 +57,7 @@ def explain(error: BotoCoreError | ClientError) -> str:
         case exceptions.NoCredentialsError() | exceptions.PartialCredentialsError():
             return f"No AWS credentials were found. Sign in, or set AWS_PROFILE. {_LOCAL}."
         case exceptions.ProfileNotFound():
-            return (
-                f"{_one_line(error)}: set AWS_PROFILE to a profile that `aws configure list-profiles` prints."
-            )
+            return f"{_one_line(error)}: name a profile that `aws configure list-profiles` prints."
         case exceptions.NoRegionError():
             return (
                 "No AWS region is set. Name the region of the team's stack with --region, AWS_REGION or a "

@@ -175,7 +175,8 @@ def _read(stack: "StackTypeDef") -> Stack:
             int(outputs.get(names.WATCHED, 0)),
         )
     except KeyError as error:
+        is_moving = stack["StackStatus"].endswith("_IN_PROGRESS")
+        do = "wait until it is complete" if is_moving else f"deploy it with `npx cdk deploy {name}`"
         raise CommandError(
-            f"The stack {name} is {stack['StackStatus']} and has no output {error.args[0]}: "
-            f"deploy it with `npx cdk deploy {name}`."
+            f"The stack {name} is {stack['StackStatus']} and has no output {error.args[0]}: {do}."
         ) from error

@@ -167,7 +167,7 @@ def rotate(
             try:
                 made.append(tokens.rotate(token, rotated_by=identity, now=now, keep=keep, expires=expires))
             except ValueError as error:
-                raise CommandError(f"The token cannot be rotated: {error}.") from error
+                raise CommandError(f"The secret cannot be rotated: {error}.") from error
             return made[-1][0].to_json()
 
         change(open_bucket(session, stack), token_key(token_id), decide)

@@ -187,7 +187,7 @@ def searched(args: argparse.Namespace, default: rules.When, now: Callable[[], da
     """\
 Show sign-ins, locks, reads, writes, deletes and denied requests from the team's audit
 log, oldest first. For an unknown state or principal, the command shows no events.
-Needs AWS credentials that may filter the events of the audit trail's log group. For the
+Needs AWS credentials with logs:FilterLogEvents on the audit trail's log group. For the
 local AWS, run `set -a; . .local/aws.env; set +a`.
 
 Without AWS credentials, use `holdfast activity`, which shows the events of the states

@@ -60,8 +60,8 @@ def _recover(args: argparse.Namespace) -> None:
         old = recovering.side(session, old_bucket, place.account, args.source)
         if old.bucket == new.bucket:
             raise CommandError(
-                f"--from {args.source} is the region of the deployed stack. Name the region of the old "
-                "bucket."
+                f"--from and the command's own region are both {args.source}. With --from, name the region "
+                "that the team leaves. With --region, name the region of the replica."
             )
         if replica:
             _compare(args, replica, old, new)
@@ -99,15 +99,19 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
         raise CommandError(
             f"S3 has not copied {_counted(missing, 'object')} of {old.bucket} yet. Do not delete the stack "
             f"{stack_name} now, because S3 copies only while the stack exists. Run the command again in a "
-            "few minutes, until it lists no object."
+            "few minutes, until it lists no object. If an object stays in the list, copy it with S3 Batch "
+            "Replication, as docs/operate/recovery.md says."
         )
     if not was_fenced:
         raise CommandError(
             f"S3 may accept writes to {old.bucket} for some more seconds. Wait a minute, run the command "
-            f"again, and then delete the stack {stack_name}."
+            f"again, and then delete the stack {stack_name} as docs/operate/recovery.md says."
         )
     if not args.json:
-        done = f"S3 has copied the current version of every object. Now delete the stack {stack_name}."
+        done = (
+            f"S3 has copied the current version of every object. Now delete the stack {stack_name} as "
+            "docs/operate/recovery.md says."
+        )
         output.write(output.wrapped(done))
 
 
@@ -142,8 +146,10 @@ def _take_over(
         _write_after(stale, staying, late, here, changed, is_fenced=is_fenced)
     if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
-            f"S3 has not copied {_counted(missing, 'object')} of {old.bucket}. Wait a minute, and run the "
-            "command again. If it still lists an object, that object is only in the old bucket."
+            f"S3 has not copied the newest version of {_counted(missing, 'object')} of {old.bucket}. Wait a "
+            "minute, and run the command again. If it still lists a state, make that state current in the "
+            "new bucket before a client writes: push the content from the old bucket with `terraform state "
+            "push`, or use `holdfast state delete` if the state is deleted in the old bucket."
         )
     if late:
         raise CommandError(

@@ -58,7 +58,7 @@ maintainer.
 {version_reference.HELP}
 A version that was never acknowledged is restored only by its ID.""",
     """\
-  holdfast state restore network/prod @12 --reason 'the apply of Tuesday'
+  holdfast state restore network/prod @12 --reason "undo Tuesday's apply"
   holdfast state restore network/prod @2026-11-20T14:00 --reason 'incident 4711'
   holdfast state restore network/prod L4kqtJlcpXroDTDmJ7rmSpXd3dIbrHY8 --reason 'undo' --json
   holdfast state restore network/prod @12 --reason 'undo' --frozen 0123456789abcdef0123456789abcdef

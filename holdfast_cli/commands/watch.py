@@ -56,10 +56,12 @@ def _status(args: argparse.Namespace) -> None:
     "enable",
     "let the function probe the API, or renew the token of the probe",
     f"""\
-Create a token that may only acquire the lock of one reserved name, and store it where
-only the function may read it. The token expires after {DEFAULT_LIFETIME.days} days, or
-at the time in --expires; run the command again before that. The command revokes an
-earlier token. {arguments.needs("list, read and write")}""",
+Let the function test every hour whether the API can acquire and release a lock. The
+command creates a token for these tests, which is valid only for one reserved name, and
+stores it where only the function may read it. The token expires after
+{DEFAULT_LIFETIME.days} days, or at the time in --expires; run the command again before
+that. The command revokes an earlier token of the probe.
+{arguments.needs("list, read and write")}""",
     """\
   holdfast watch enable
   holdfast watch enable --expires 365d --team payments

@@ -190,6 +190,7 @@ def _team_left_out(
     if not team or address is None or not address.source.startswith(_PROFILE) or team == values.get("team"):
         return None
     return (
-        f"HOLDFAST_TEAM is not used: this command does not look for a stack. It uses {address.value} "
-        f"({address.source})."
+        "HOLDFAST_TEAM is not used, because this command finds the API only by its address. The command "
+        f"uses {address.value} ({address.source}), which may be another team's. For the team of "
+        "HOLDFAST_TEAM, use --address."
     )

@@ -245,10 +245,14 @@ class _At:
             yield (
                 Level.PROBLEM,
                 f"{text}. A request needs up to two functions, and requests above the limit get 503.",
-                f"Request a quota of {_DEFAULT_CONCURRENCY} with `aws "
-                "service-quotas request-service-quota-increase "
-                f"--service-code lambda --quota-code {_CONCURRENCY_QUOTA} --desired-value "
-                f"{_DEFAULT_CONCURRENCY} --region {self.region}`.",
+                (
+                    f"Request a quota of {_DEFAULT_CONCURRENCY} with `aws service-quotas "
+                    f"request-service-quota-increase --service-code lambda --quota-code {_CONCURRENCY_QUOTA} "
+                    f"--desired-value {_DEFAULT_CONCURRENCY} --region {self.region}`."
+                    if allowed < _DEFAULT_CONCURRENCY
+                    else "Lower the reserved concurrency of other functions in this account and region, or "
+                    "request a higher quota."
+                ),
             )
         else:
             yield Level.OK, f"{text}."
@@ -323,7 +327,7 @@ class _At:
                 table = team.get(setting)
                 topic = table.get("topic") if isinstance(table, dict) else None
                 if isinstance(topic, str):
-                    look = partial(_topic, self.client("sns"), f"{setting}.topic", topic)
+                    look = partial(_topic, self.client("sns"), self.region, f"{setting}.topic", topic)
                     yield from judge("topics.usable", look)
 
     def bucket(self, team: str) -> Iterator[Outcome]:
@@ -356,8 +360,9 @@ class _At:
                 return
             which = f"the stack {stack}, which is {found['StackStatus']}, does not have this bucket"
             do = (
-                "If the stack is not being deployed now, delete it. Then import the bucket as "
-                "docs/operate/removing.md says."
+                "If the stack is being deployed now, wait until the deployment ends, and run this check "
+                "again. Otherwise delete the stack, and then import the bucket as docs/operate/removing.md "
+                "says."
             )
         yield (
             Level.PROBLEM,
@@ -431,15 +436,15 @@ def _administrator(iam: Any, arn: str) -> Iterator[Outcome]:
         )
 
 
-def _topic(sns: Any, setting: str, topic: str) -> Iterator[Outcome]:
+def _topic(sns: Any, region: str, setting: str, topic: str) -> Iterator[Outcome]:
     """Yield whether a topic exists and no statement of its policy refuses messages."""
     found = existing(sns.get_topic_attributes, "NotFound", "InvalidParameter", TopicArn=topic)
     if found is None:
         yield (
             Level.PROBLEM,
             f"{setting}: there is no topic {topic} in this region.",
-            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]}`, or write the ARN of another "
-            "topic in teams.toml.",
+            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]} --region {region}`, or write the "
+            "ARN of another topic in teams.toml.",
         )
         return
     statements = json.loads(found["Attributes"].get("Policy", "{}")).get("Statement", [])

@@ -270,7 +270,7 @@ class _Probe:
                 "api.content_md5",
                 "The API accepted a write whose body does not match its Content-MD5. The header does not "
                 "reach the API, so the API cannot detect a body that was corrupted in transit.",
-                f"Configure each proxy in front of {self._address} to forward the header Content-MD5.",
+                f"If a proxy is in front of {self._address}, configure it to forward the header Content-MD5.",
             )
         else:
             yield self._judge(

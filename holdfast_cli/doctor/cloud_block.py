@@ -36,12 +36,14 @@ class _Configuration:
 
     Attributes:
         workspace: the workspace's name in the organization; None before a workspace is selected.
+        prefix: what the block puts before the name of the selected workspace.
         clash: a sentence about contradictory workspace names; empty if no names contradict each other.
     """
 
     hostname: Value | None
     organization: Value | None
     workspace: Value | None
+    prefix: str
     clash: str
 
 
@@ -89,7 +91,9 @@ def _initialized(block: Block, noted: Block | None) -> Finding:
         return problem(
             "backend.init",
             f"{noted.file} has the backend {noted.type!r} of an earlier `init`.",
-            f"Run `terraform init{migrate}`, which copies the state.",
+            afresh(noted)
+            if noted.type in ("http", *TYPES)
+            else f"Run `terraform init{migrate}`, which copies the state.",
         )
     arguments = ("hostname", "organization", "workspaces.name", "workspaces.prefix")
     written = {argument: block.arguments[argument] for argument in arguments if argument in block.arguments}
@@ -101,9 +105,17 @@ def _initialized(block: Block, noted: Block | None) -> Finding:
                 f"The block and {noted.file}, which `terraform init` wrote, have different values for "
                 f"{', '.join(changed)}."
             ),
-            "Run `terraform init`.",
+            f"Run `terraform init{'' if block.type == 'cloud' else ' -reconfigure'}`.",
         )
     return ok("backend.init", "The block has the values that `terraform init` stored.")
+
+
+def afresh(noted: Block) -> str:
+    """Return the advice if Terraform cannot copy the state from a backend, or if both have the same state."""
+    return (
+        "Unless the state is already in Holdfast, copy it as docs/start/moving.md says. Then remove "
+        f"{noted.file.parent}, and run `terraform init`."
+    )
 
 
 def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Block | None) -> _Configuration:
@@ -128,7 +140,8 @@ def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Blo
         workspace = Value(prefix.text + selected.text, selected.source)
     else:
         workspace = selected
-    return _Configuration(argument("hostname"), argument("organization"), workspace, clash)
+    put_before = prefix.text if prefix is not None and name is None else ""
+    return _Configuration(argument("hostname"), argument("organization"), workspace, put_before, clash)
 
 
 def _selected(folder: Path, environment: Mapping[str, str]) -> Value | None:
@@ -186,11 +199,17 @@ def _workspace(used: _Configuration, state: StateName, organization: str, worksp
         return problem("backend.workspace", f"{used.clash}.", "Unset TF_WORKSPACE.")
     if used.organization is None:
         return problem("backend.workspace", "The block has no organization.", do)
-    if used.workspace is None:
+    if used.workspace is None and workspace.startswith(used.prefix):
         return note(
             "backend.workspace",
             "No workspace is selected yet.",
-            f"Run `terraform workspace select -or-create {workspace}`.",
+            f"Run `terraform workspace select -or-create {workspace.removeprefix(used.prefix)}`.",
+        )
+    if used.workspace is None:
+        return note(
+            "backend.workspace",
+            f"The block has the prefix {used.prefix}, with which no workspace is the state {state}.",
+            do,
         )
     said = f"The workspace {used.workspace.text} of {used.organization.text}"
     try:

@@ -183,7 +183,9 @@ def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
         yield problem(
             "backend.init",
             f"{noted.file} has the backend {noted.type!r} of an earlier `init`.",
-            "Run `terraform init -migrate-state`, which copies the state.",
+            cloud_block.afresh(noted)
+            if noted.type == "cloud"
+            else "Run `terraform init -migrate-state`, which copies the state.",
         )
         return
     written = block.arguments if block is not None else {}
@@ -374,8 +376,9 @@ def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Fin
             yield problem(
                 "credentials.plain_text",
                 f"{block.file} has credentials in plain text.",
-                "Export TF_HTTP_USERNAME and TF_HTTP_PASSWORD instead, and replace the token, because others "
-                "may have read it.",
+                "Remove them from the block and from -backend-config, and export TF_HTTP_USERNAME and "
+                "TF_HTTP_PASSWORD. If `terraform init` was run with them, run `terraform init -reconfigure`. "
+                "Then replace the token, because others may have read it.",
             )
 
 

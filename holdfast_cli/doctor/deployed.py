@@ -74,7 +74,7 @@ def staging_bucket(s3: "S3Client", template: DeployedTemplate) -> Iterator[Findi
         yield note(
             "staging_bucket",
             "The stack was deployed by a release that had no bucket for the uploads of `cloud` and `remote`.",
-            "Deploy the stack again with `npx cdk deploy`.",
+            "Deploy the team's stack again with `npx cdk deploy Holdfast-<team>`.",
         )
         return
     where = {"Bucket": template.resolve({"Ref": _STAGING}), "ExpectedBucketOwner": template.account}

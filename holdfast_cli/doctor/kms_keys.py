@@ -47,7 +47,11 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
     """Yield whether S3 can encrypt with a key, and whether IAM of the account can allow that."""
     described = existing(kms.describe_key, "NotFoundException", KeyId=key)
     if described is None:
-        yield Level.PROBLEM, f"There is no key {key}.", "In teams.toml, write the ARN of a key that exists."
+        yield (
+            Level.PROBLEM,
+            f"There is no key {key}.",
+            "Check the ARN in teams.toml. If the key was deleted, docs/operate/recovery.md says what to do.",
+        )
         return
     found = described["KeyMetadata"]
     if (found["KeySpec"], found["KeyUsage"]) != ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"):
@@ -59,11 +63,19 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
         )
         return
     if (state := found["KeyState"]) != "Enabled":
-        pending = f"`aws kms cancel-key-deletion --key-id {key}`, then " if "Deletion" in state else ""
+        which = f"--key-id {key} --region {key.split(':')[3]}"
+        enable = f"`aws kms enable-key {which}`."
+        match state:
+            case "Disabled":
+                do = f"Run {enable}"
+            case "PendingDeletion":
+                do = f"Run `aws kms cancel-key-deletion {which}`, then {enable}"
+            case _:
+                do = "Make the key usable again, as the documentation of KMS says for this key state."
         yield (
             Level.PROBLEM,
             f"The key {key} is {state}, so the objects that are encrypted with it cannot be read.",
-            f"Run {pending}`aws kms enable-key --key-id {key}`.",
+            do,
         )
         return
     policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])

@@ -135,12 +135,13 @@ def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Ite
 def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:
     """Yield the findings about the stack's status and termination protection."""
     name = described["StackName"]
-    yield Finding("stack.status", *_status(name, described["StackStatus"]))
+    which = f"--stack-name {name} --region {described['StackId'].split(':')[3]}"
+    yield Finding("stack.status", *_status(name, which, described["StackStatus"]))
     is_protected = described.get("EnableTerminationProtection", False)
-    yield Finding("stack.termination_protection", *_termination_protection(name, is_protected))
+    yield Finding("stack.termination_protection", *_termination_protection(which, is_protected))
 
 
-def _status(name: str, status: str) -> Outcome:
+def _status(name: str, which: str, status: str) -> Outcome:
     if status in _COMPLETE:
         return Level.OK, f"The stack is {status}."
     if status.endswith("_IN_PROGRESS"):
@@ -149,22 +150,26 @@ def _status(name: str, status: str) -> Outcome:
             f"The stack is {status}.",
             "Run this command again when the deployment is complete.",
         )
-    return (
-        Level.PROBLEM,
-        f"The stack is {status}: its last deployment failed.",
-        "Look at the stack's events in CloudFormation, then deploy the stack again with `npx cdk deploy "
-        f"{name}`.",
-    )
+    what, events = "deployment", "Look at the stack's events in CloudFormation"
+    match status:
+        case "UPDATE_ROLLBACK_FAILED":
+            do = f"{events}, fix the cause, and run `aws cloudformation continue-update-rollback {which}`."
+        case "DELETE_FAILED":
+            what = "deletion"
+            do = f"{events}, fix the cause, and delete the stack as docs/operate/removing.md says."
+        case _:
+            do = f"{events}, then deploy the stack again with `npx cdk deploy {name}`."
+    return Level.PROBLEM, f"The stack is {status}: its last {what} failed.", do
 
 
-def _termination_protection(name: str, is_protected: bool) -> Outcome:
+def _termination_protection(which: str, is_protected: bool) -> Outcome:
     if is_protected:
         return Level.OK, "The stack is protected from being deleted."
     return (
         Level.NOTE,
         "The stack is not protected from being deleted.",
         "Protect it with `aws cloudformation update-termination-protection "
-        f"--enable-termination-protection --stack-name {name}`.",
+        f"--enable-termination-protection {which}`.",
     )
 
 

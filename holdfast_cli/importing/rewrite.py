@@ -44,6 +44,7 @@ _WORKSPACE: Final = re.compile(r"^(?![ \t]*(?:#|//)).*\bterraform\.workspace\b",
 _SHOWN: Final = 3
 _HCP: Final = "app.terraform.io"
 _BY_HAND: Final = "replace the block by hand with the output of `holdfast backend-config STATE`."
+_IMPORT_FIRST: Final = "import that state with a plan first, or leave the block as it is."
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,8 @@ def _read_states(block: Item, config: Item, moved: Moved) -> dict[str, StateName
     if workspace in found:
         return {workspace: found[workspace]}
     raise _ByHandError(
-        f"the plan has no state of the workspace {workspace}. For this block, the plan has {_shown(found)}."
+        f"the plan has no state of the workspace {workspace}. For this block, the plan has {_shown(found)}. "
+        f"To change the block, {_IMPORT_FIRST}"
     )
 
 
@@ -312,13 +314,15 @@ def _of_block(text: str, block: Item, moved: Moved) -> list[_Edit]:
     if not organization or not keeps_names or (others and not tags):
         example = next(old for old in found if old != DEFAULT)
         main = f", and the workspace '{DEFAULT}' gets another name" if DEFAULT in found else ""
+        replace = (
+            f", or replace the block with the output of `holdfast backend-config {name} --cloud`. For "
+            "several workspaces, use --tags"
+            if organization_and_workspace(name)
+            else ""
+        )
         raise _ByHandError(
             f"the workspaces of the block are now {_shown(found)}. `cloud` keeps their names only if each "
-            "new "
-            f"name has two segments, such as a-b/{example}{main}. Make a plan with such names, or replace "
-            "the "
-            f"block with the output of `holdfast backend-config {name} --cloud`. For several workspaces, use "
-            "--tags."
+            f"new name has two segments, such as a-b/{example}{main}. Make a plan with such names{replace}."
         )
     lines = _inner(cloud_config.to_hcl(moved.api, name, tags=sorted(tags), remote=False))
     main = places[DEFAULT][1] if DEFAULT in found else ""
@@ -346,7 +350,8 @@ def _of_cloud(text: str, block: Item, found: Mapping[str, StateName], api: str) 
     if not group or not (name or keeps_names):
         raise _ByHandError(
             f"the workspaces of the block are now {_shown(found)}. `cloud` needs names with a '/'. Without "
-            "`name`, all workspaces must be in one organization and keep their names."
+            "`name`, all workspaces must be in one organization and keep their names. Make a plan with such "
+            "names."
         )
     if "\n" not in block.value:
         raise _ByHandError(f"the block is on one line: {_BY_HAND}")
@@ -517,4 +522,4 @@ def _around(states: Mapping[str, StateName]) -> tuple[str, str]:
 
 
 def _unknown(state: str) -> dict[str, StateName]:
-    raise _ByHandError(f"the plan has no state with {state}.")
+    raise _ByHandError(f"the plan does not import the state of this block ({state}): {_IMPORT_FIRST}")

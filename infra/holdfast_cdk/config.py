@@ -264,14 +264,13 @@ def _check_keys(team: Team) -> None:
     for administrator in team.key_administrators:
         match = ADMINISTRATOR.fullmatch(administrator)
         assert match is not None  # noqa: S101 checked when it was read
-        if match["account"] != (team.account or match["account"]) or (
-            match["partition"] != (partition or match["partition"])
-        ):
-            raise ConfigError(
-                f"team '{team.name}': key_administrators has {administrator}, which is in another account "
-                "or partition than the key; write a role or a user of the account "
-                f"{team.account or 'of the stack'}"
-            )
+        for part, own in (("account", team.account), ("partition", partition)):
+            if own and match[part] != own:
+                raise ConfigError(
+                    f"team '{team.name}': key_administrators has {administrator}, which is in the {part} "
+                    f"{match[part]}, but the key is in the {part} {own}; write a role or a user of the "
+                    f"{part} {own}"
+                )
 
 
 def above_quota(team: Team) -> str | None:

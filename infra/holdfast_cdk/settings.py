@@ -342,8 +342,8 @@ def _instead_of(table: type, name: str, key: str) -> str:
         if isinstance(one.kind, Table) and key in settings_of(one.kind.members)
     ]
     if inside:
-        write = " or ".join(_below(_below(name, outer), key) for outer in inside)
-        return f"the setting belongs to {' and '.join(inside)}: write {write}"
+        *most, last = [_below(_below(name, outer), key) for outer in inside]
+        return f"did you mean {', '.join(most)} or {last}?" if most else f"did you mean {last}?"
     lower = key.lower().replace("-", "_")
     if close := difflib.get_close_matches(lower, known, n=1):
         return f"write {_below(name, close[0])}"

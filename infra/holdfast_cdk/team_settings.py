@@ -74,8 +74,9 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "With `governance`, while the stack exists, the bucket policy lets nobody remove a state version's "
-        "retention. With `compliance`, AWS lets nobody remove it.",
+        "With `governance`, while the stack exists, the bucket policy forbids bypassing the retention, so only "
+        "someone who may change that policy and bypass the retention can delete a protected version. With "
+        "`compliance`, nobody can delete it before the retention ends.",
     )
     days: int = setting(
         whole_number(1, MAX_DAYS), "S3 protects each version for this many days after it was written."
@@ -389,7 +390,7 @@ class Team:
             AlarmSettings,
             '{ topic = "arn:aws:sns:eu-central-1:123456789012:operations" }',
         ),
-        "CloudWatch has [alarms](watching.md#alarms) for the team, which [AWS bills]"
+        "CloudWatch has [alarms](watching.md#alarms) for the team. AWS [charges for them]"
         "(cost.md#what-increases-the-bill).",
         unset="none",
         default=None,

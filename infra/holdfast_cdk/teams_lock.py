@@ -110,8 +110,8 @@ def _moved(old: Team, now: Team) -> str | None:
         if before and after and before != after:
             return (
                 f"in the {setting} {before}. It would now go to {after}, which would get a new stack without "
-                f"the states. Write {setting} = {as_toml(before)} in [teams.{old.name}], and use "
-                f"credentials for the {setting} {before}. If the team has no stack there"
+                f"the states. In the teams file, write {setting} = {as_toml(before)} in [teams.{old.name}], "
+                f"and use credentials for the {setting} {before}. If the team has no stack there"
             )
     if now.key not in ("s3", old.key, *old.kms_keys):
         before = as_toml([*old.previous_keys, now.key])
@@ -122,8 +122,8 @@ def _moved(old: Team, now: Team) -> str | None:
     if lost := [key for key in old.kms_keys if key not in now.kms_keys]:
         return (
             f"with the key {as_toml(lost[0])}. Without this key, its functions could not read the objects "
-            f"that the key encrypts. Write previous_keys = {as_toml([*now.previous_keys, *lost])}. If no "
-            "version of any object needs that key"
+            f"that the key encrypts. In the teams file, write previous_keys = "
+            f"{as_toml([*now.previous_keys, *lost])}. If no version of any object needs that key"
         )
     return None
 
@@ -140,12 +140,12 @@ def check_loopback(teams: Iterable[Team]) -> None:
 
 def _check_address(team: Team, address: object) -> None:
     """Raise `ConfigError` unless an address is in a team's networks."""
-    or_else = f"or write -c address={ELSEWHERE} if you yourself need no access"
+    or_else = f"or -c address={ELSEWHERE} if you yourself need no access"
     if address is None:
         raise ConfigError(
-            f"team '{team.name}': networks = {as_toml(team.networks)} is not deployed yet and may lock you "
-            "out. Write -c address=<your public address>, which `curl https://checkip.amazonaws.com` prints, "
-            f"{or_else}"
+            f"team '{team.name}': networks = {as_toml(team.networks)} is new and may lock you out. Repeat "
+            "the `cdk` command with -c address=<your public address>, which only checks that the list "
+            f"includes this address (`curl https://checkip.amazonaws.com` prints it), {or_else}"
         )
     try:
         IPv4Address(str(address))
@@ -157,7 +157,8 @@ def _check_address(team: Team, address: object) -> None:
     if not covers(team.networks, str(address)):
         raise ConfigError(
             f"team '{team.name}': networks = {as_toml(team.networks)} does not include {address} and would "
-            f"lock you out. Add {address}/32 to the list, {or_else}"
+            f"lock you out. Add {address}/32 to the list, or use -c address={ELSEWHERE} if you yourself need "
+            "no access"
         )
 
 
@@ -169,8 +170,8 @@ def _gone(old: Team, new: Sequence[Team]) -> str:
         names = " or ".join(f"'{team.name}'" for team in renamed)
         became = f"seems to be renamed to {names}, which would get a new stack without the states"
     return (
-        f"and {became}. Write [teams.{old.name}] again. If its stack was removed (docs/operate/removing.md) "
-        "or never deployed"
+        f"and {became}. In the teams file, restore [teams.{old.name}]. If its stack was removed "
+        "(docs/operate/removing.md) or never deployed"
     )
 
 

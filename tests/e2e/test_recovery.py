@@ -123,7 +123,7 @@ def test_a_team_goes_on_in_another_region_with_the_steps_of_the_document(
     fenced = access_commands.run(kept, *typed(kept))
     assert (fenced.returncode, "Wait a minute, run the command" in fenced.stderr) == (1, True)
     assert kept.s3.get_bucket_policy(Bucket=kept.bucket)["Policy"] != since
-    assert "Now delete the stack HoldfastReplica-kept." in access_commands.holdfast(kept, *typed(kept))
+    assert "Now delete the stack HoldfastReplica-kept as " in access_commands.holdfast(kept, *typed(kept))
     assert regions.copies(name.lock_key) == 2
     regions.delete_stack(teams.replica_stack_name(kept.name))
     regions.deploy()

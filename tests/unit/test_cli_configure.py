@@ -286,7 +286,7 @@ def test_the_list_shows_the_region_of_the_aws_profile(
 
     assert holdfast("configure", "list", **aws | {"AWS_PROFILE": "nope"}) == 0
     assert (
-        "region   -        The config profile (nope) could not be found: set AWS_PROFILE to a "
+        "region   -        The config profile (nope) could not be found: name a "
         "profile that `aws configure list-profiles` prints.\n" in capsys.readouterr().out
     )
 

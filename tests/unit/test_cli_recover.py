@@ -45,7 +45,8 @@ def test_it_removes_nothing_while_s3_can_still_copy_and_ends_well_once_everythin
 
     s3.put_object(Bucket=replica, Key="states/a.tfstate", Body=second)
     assert aws.output(*RECOVER, "--yes").splitlines()[1:] == [
-        "S3 has copied the current version of every object. Now delete the stack HoldfastReplica-payments."
+        "S3 has copied the current version of every object. Now delete the stack HoldfastReplica-payments as "
+        "docs/operate/recovery.md says."
     ]
     told = json.loads(aws.output(*RECOVER, "--yes", "--json"))
     assert (told["bucket"], told["fenced"], told["locks"], told["not_copied"]) == (replica, True, None, [])
@@ -113,7 +114,10 @@ def test_what_had_not_been_copied_is_named_and_ends_with_1(left: Aws) -> None:
         "S3 has not copied the newest version of the state a. Old bucket: serial 4. New bucket: missing."
         in " ".join(done.stdout.split())
     )
-    assert f"S3 has not copied 1 object of {OLD}. Wait a minute, and run the command again" in done.stderr
+    assert (
+        f"S3 has not copied the newest version of 1 object of {OLD}. Wait a minute, and run the command again"
+        in done.stderr
+    )
     told = json.loads(left.run(*RECOVER, "--yes", "--json").stdout)
     assert told["not_copied"] == [
         {"key": "states/a.tfstate", "state": "a", "there": "serial 4", "here": "missing"}
@@ -174,7 +178,8 @@ def test_it_asks_first_and_refuses_its_own_region_and_a_bucket_with_another_repl
     left.deploy("own", ApiAddress="https://own.example.com", BucketName=OLD.replace("payments", "own"))
     line = left.failure("recover", "--team", "own", "--from", "us-west-2", "--yes")
     assert line == (
-        "holdfast: --from us-west-2 is the region of the deployed stack. Name the region of the old bucket."
+        "holdfast: --from and the command's own region are both us-west-2. With --from, name the region "
+        "that the team leaves. With --region, name the region of the replica."
     )
     assert LOCK in left.records("payments")
 

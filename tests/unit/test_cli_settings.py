@@ -142,8 +142,9 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
         (
             of_api(),
             {"HOLDFAST_TEAM": "x"},
-            f"HOLDFAST_TEAM is not used: this command does not look for a stack. It uses {DEFAULT} (profile "
-            "default).",
+            "HOLDFAST_TEAM is not used, because this command finds the API only by its address. The command "
+            f"uses {DEFAULT} (profile default), which may be another team's. For the team of "
+            "HOLDFAST_TEAM, use --address.",
         ),
         (of_api(), {"HOLDFAST_TEAM": "default-team"}, None),
         (of_api(), {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": A}, None),

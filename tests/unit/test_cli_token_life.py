@@ -306,7 +306,7 @@ def test_a_revocation_wins_over_a_rotation_that_is_under_way(aws: Aws) -> None:
     with aws.faults(".json", before=lambda: put(aws, revoked(token))) as s3:
         line = aws.failure("token", "rotate", token.id, **s3)
 
-    assert "The token cannot be rotated: " in line
+    assert "The secret cannot be rotated: " in line
     assert "is revoked" in line
     assert stored(aws, token).status(datetime.now(UTC)) == "revoked"
 

@@ -323,7 +323,12 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
         remote_state("s3", "    " + KEY.format(f"live/many/{UNIT}/terraform.tfstate")),
         "no expression with the unit's path gives the new names many/a (a), many/a/dev (env:/dev/a)",
     ),
-    "an unknown key": (S3, s3("live/none.tfstate"), "the plan has no state with the key live/none.tfstate"),
+    "an unknown key": (
+        S3,
+        s3("live/none.tfstate"),
+        "the plan does not import the state of this block (the key live/none.tfstate): import that state "
+        "with a plan first",
+    ),
     "an empty block": (
         S3,
         terraform('backend "s3" {}'),
@@ -413,7 +418,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
         WITH_DEFAULT,
         reader('workspace = "qa"'),
         "the plan has no state of the workspace qa. For this block, the plan "
-        "has three/main (default), three/dev (dev).",
+        "has three/main (default), three/dev (dev). To change the block, import that state",
     ),
     "a reader of a workspace of HCP by its prefix": (
         HCP,

@@ -114,7 +114,7 @@ def test_an_operator_with_the_policy_can_recover(moto: str, tmp_path: Path) -> N
         "S3 has not copied the newest version of the state a. Old bucket: serial 1. New bucket: missing.\n"
         in done.stdout
     )
-    assert "S3 has not copied 1 object of " in done.stderr, done.stderr
+    assert "S3 has not copied the newest version of 1 object of " in done.stderr, done.stderr
 
 
 def test_who_has_the_policy_for_the_audit_log_can_read_it_and_make_no_token(

@@ -188,9 +188,7 @@ def rotate(
     """
     status = token.status(now)
     if status != "active":
-        raise ValueError(
-            f"the token {token.id} is {status}, so its secret cannot be rotated; create a new token"
-        )
+        raise ValueError(f"the token {token.id} is {status}; create a new token")
     if keep < timedelta(0):
         raise ValueError("the old secret cannot stay valid for a negative time")
     secret = new_secret()

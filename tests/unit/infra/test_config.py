@@ -504,14 +504,13 @@ def unknown(setting: str, instead: str) -> str:
         ("memory.backnd = 512", unknown("memory.backnd", "write memory.backend")),
         (
             "keep_versions = 100",
-            unknown("keep_versions", "the setting belongs to history: write history.keep_versions"),
+            unknown("keep_versions", "did you mean history.keep_versions?"),
         ),
         (
             "days = 100",
             unknown(
                 "days",
-                "the setting belongs to retention and history and audit_archive: "
-                "write retention.days or history.days or audit_archive.days",
+                "did you mean retention.days, history.days or audit_archive.days?",
             ),
         ),
         (

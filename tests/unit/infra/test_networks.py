@@ -151,7 +151,10 @@ def deploy(folder: Path, *teams: Team, address: str | None = None) -> str:
     [
         ("203.0.113.5", None),
         (ELSEWHERE, None),
-        (None, "Write -c address=<your public address>, which `curl https://checkip.amazonaws.com` prints"),
+        (
+            None,
+            "with -c address=<your public address>, which only checks that the list includes this address",
+        ),
         (
             "198.51.100.7",
             "does not include 198.51.100.7 and would lock you out. Add 198.51.100.7/32 to the list",

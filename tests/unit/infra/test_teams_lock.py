@@ -50,8 +50,8 @@ def stopped(folder: Path, *teams: Team) -> str:
 def or_let_it_go(folder: Path) -> str:
     """The end of a line about a team that is gone."""
     return (
-        "Write [teams.payments] again. If its stack was removed (docs/operate/removing.md) or never deployed,"
-        f" remove [teams.payments] from {folder / 'teams.lock'}"
+        "In the teams file, restore [teams.payments]. If its stack was removed (docs/operate/removing.md) or "
+        f"never deployed, remove [teams.payments] from {folder / 'teams.lock'}"
     )
 
 
@@ -158,13 +158,13 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
         (
             replace(PAYMENTS, account="999999999999"),
             "team 'payments' is recorded in the account 123456789012. It would now go to 999999999999, "
-            f'{EMPTY_STORE}. Write account = "123456789012" in [teams.payments], and use '
+            f'{EMPTY_STORE}. In the teams file, write account = "123456789012" in [teams.payments], and use '
             "credentials for the account 123456789012",
         ),
         (
             replace(PAYMENTS, region="eu-west-1"),
             "team 'payments' is recorded in the region eu-central-1. It would now go to eu-west-1, "
-            f'{EMPTY_STORE}. Write region = "eu-central-1" in [teams.payments], and use '
+            f'{EMPTY_STORE}. In the teams file, write region = "eu-central-1" in [teams.payments], and use '
             "credentials for the region eu-central-1",
         ),
         (
