@@ -60,7 +60,7 @@ the API's host. They need no AWS credentials.""",
   holdfast state history network/prod
   holdfast state diff network/prod @12
   holdfast state find aws_instance.web
-  holdfast state restore network/prod @12 --reason 'the apply of Tuesday'
+  holdfast state restore network/prod @12 --reason "undo Tuesday's apply"
   holdfast state freeze 'network/*' --reason 'incident 4711' --until 2h
 """,
     renamed("create", "declare"),

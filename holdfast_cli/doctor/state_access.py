@@ -109,8 +109,10 @@ def check(
         case 401 | 403:
             yield problem(
                 "api.credentials",
-                "The API does not accept the credentials: they are wrong, revoked or expired.",
-                "Get new credentials, and wait 60 seconds, because a refusal is cached for that time.",
+                "The API does not accept the credentials: they are wrong, revoked or expired, or the API "
+                "does not accept them from your network.",
+                "Get new credentials, or use an allowed network (docs/operate/networks.md). Wait 60 seconds, "
+                "because a refusal is cached for that time.",
             )
             return
         case status:
