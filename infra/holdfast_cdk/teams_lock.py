@@ -143,9 +143,10 @@ def _check_address(team: Team, address: object) -> None:
     or_else = f"or -c address={ELSEWHERE} if you yourself need no access"
     if address is None:
         raise ConfigError(
-            f"team '{team.name}': networks = {as_toml(team.networks)} is new and may lock you out. Repeat "
-            "the `cdk` command with -c address=<your public address>, which only checks that the list "
-            f"includes this address (`curl https://checkip.amazonaws.com` prints it), {or_else}"
+            f"team '{team.name}': networks = {as_toml(team.networks)} is not deployed yet and may lock you "
+            "out. Repeat the `cdk` command with -c address=<your public address>, which only checks that the "
+            "list includes this address (`curl https://checkip.amazonaws.com` prints it), "
+            f"{or_else}"
         )
     try:
         IPv4Address(str(address))

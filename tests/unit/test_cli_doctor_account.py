@@ -122,6 +122,7 @@ def stack(status: str, **outputs: str) -> Answer:
 
 LIMITS: Answer = {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
 RESERVED: Answer = {"AccountLimit": {"ConcurrentExecutions": 100, "UnreservedConcurrentExecutions": 40}}
+ALL_RESERVED: Answer = {"AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 40}}
 SMALL: Answer = {"throttleSettings": {"rateLimit": 2500.0, "burstLimit": 1250}}
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/ops/security"
@@ -193,6 +194,13 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
             "lambda.concurrency",
             PROBLEM,
             "Reserved concurrency leaves 40 of them",
+        ),
+        (
+            "",
+            {"lambda__get_account_settings": ALL_RESERVED},
+            "lambda.concurrency",
+            PROBLEM,
+            "Lower the reserved concurrency of other functions",
         ),
         ("memory = { backend = 4096 }", {}, "lambda.memory", NOTE, "4096 MB"),
         ("", {"ssm__get_parameter": MISSING}, "bootstrap", PROBLEM, "npx cdk bootstrap"),

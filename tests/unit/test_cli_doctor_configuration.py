@@ -377,6 +377,7 @@ def test_a_block_without_an_address_is_found(stub: ApiStub) -> None:
     ("kind", "changed", "problems", "says"),
     [
         ("s3", {"password": SECRET}, ["backend.init"], ["'s3'", "-migrate-state"]),
+        ("cloud", {}, ["backend.init"], ["'cloud'", "docs/start/moving.md", "remove .terraform, and run"]),
         (
             "http",
             {"address": "http://127.0.0.1:9/states/network/dev"},
@@ -384,7 +385,7 @@ def test_a_block_without_an_address_is_found(stub: ApiStub) -> None:
             ["`init` had -backend-config", "terraform.tfstate is ", "-reconfigure` with address = "],
         ),
     ],
-    ids=["another backend", "another state"],
+    ids=["another backend", "cloud", "another state"],
 )
 def test_a_folder_that_was_initialized_for_something_else_is_found(
     stub: ApiStub, kind: str, changed: dict[str, str], problems: list[str], says: list[str]
@@ -719,13 +720,39 @@ def test_what_selects_the_workspace_is_seen(
     assert "prod of network is the state network/prod" in done.text("backend.workspace")
 
 
-def test_tags_without_a_selected_workspace_are_told_how_to_select_it(cloud_stub: ApiStub) -> None:
-    cloud(workspaces='tags = ["a"]')
+@pytest.mark.parametrize(
+    ("kind", "workspaces", "says"),
+    [
+        ("cloud", 'tags = ["a"]', "`terraform workspace select -or-create prod`"),
+        ('backend "remote"', 'prefix = "pr"', "`terraform workspace select -or-create od`"),
+        ('backend "remote"', 'prefix = "dev-"', "with which no workspace is the state network/prod"),
+    ],
+)
+def test_a_block_without_a_selected_workspace_is_told_how_to_select_it(
+    cloud_stub: ApiStub, kind: str, workspaces: str, says: str
+) -> None:
+    cloud(kind, workspaces)
 
     done = doctor("--address", cloud_stub.address, **TOKEN)
 
     assert done.problems() == []
-    assert "`terraform workspace select -or-create prod`" in done.text("backend.workspace")
+    assert says in done.text("backend.workspace")
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [("cloud", "`terraform init`"), ('backend "remote"', "`terraform init -reconfigure`")],
+)
+def test_a_cloud_block_that_changed_after_init_is_told_the_command(
+    cloud_stub: ApiStub, kind: str, command: str
+) -> None:
+    cloud(kind)
+    note_init({"hostname": "other.local"}, kind=kind.split('"')[1] if '"' in kind else kind)
+
+    done = doctor("--address", cloud_stub.address, **TOKEN)
+
+    assert done.problems() == ["backend.init"]
+    assert command in done.text("backend.init")
 
 
 def test_a_cloud_block_for_a_state_of_one_segment_is_told_that_there_is_none(stub: ApiStub) -> None:
@@ -769,6 +796,7 @@ def test_a_folder_that_cloud_was_not_initialized_in_is_found(cloud_stub: ApiStub
 
     assert done.problems() == ["backend.init"]
     assert "-migrate-state" not in done.text("backend.init")  # Terraform 1.11.4 refuses it for cloud
+    assert "copy it as docs/start/moving.md says" in done.text("backend.init")
 
 
 @pytest.mark.parametrize("reply", [Reply(404), Reply(200, b'{"tfe.v2": "/api/v2/"}'), Reply(200, b"<html>")])

@@ -16,6 +16,7 @@ OWN, GIVEN, STRANGE = (
     f"arn:aws:kms:eu-central-1:{ACCOUNT}:key/{name}" for name in ("own", "given", "strange")
 )
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
+WHICH = f"--key-id {GIVEN} --region eu-central-1"
 
 
 def allow(principal: Any, *actions: str) -> dict[str, Any]:
@@ -69,8 +70,12 @@ def fake_kms(policy: Any = POLICY, **changed: str) -> Any:
 @pytest.mark.parametrize(
     ("kms", "says"),
     [
-        (fake_kms(KeyState="Disabled"), f"Run `aws kms enable-key --key-id {GIVEN}`."),
-        (fake_kms(KeyState="PendingDeletion"), f"Run `aws kms cancel-key-deletion --key-id {GIVEN}`, then"),
+        (fake_kms(KeyState="Disabled"), f"Run `aws kms enable-key {WHICH}`."),
+        (
+            fake_kms(KeyState="PendingDeletion"),
+            f"Run `aws kms cancel-key-deletion {WHICH}`, then `aws kms enable-key {WHICH}`.",
+        ),
+        (fake_kms(KeyState="PendingImport"), "as the documentation of KMS says for this key state"),
         (fake_kms(KeySpec="RSA_2048"), "a symmetric KMS key with key usage"),
         (fake_kms(KeyUsage="GENERATE_VERIFY_MAC"), "a symmetric KMS key with key usage"),
         (
@@ -85,7 +90,10 @@ def fake_kms(policy: Any = POLICY, **changed: str) -> Any:
             fake_kms({"Statement": {**allow("*", "kms:*"), "Effect": "Deny"}}),
             f"Allow {ROOT} to use kms:Decrypt and kms:GenerateDataKey",
         ),
-        (Client(describe_key=refusal("NotFoundException", 400)), "write the ARN of a key that exists"),
+        (
+            Client(describe_key=refusal("NotFoundException", 400)),
+            "If the key was deleted, docs/operate/recovery.md says",
+        ),
     ],
 )
 def test_a_key_that_the_functions_cannot_use_is_a_problem_that_says_what_to_do(kms: Any, says: str) -> None:

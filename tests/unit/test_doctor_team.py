@@ -45,25 +45,36 @@ def test_clocks_may_differ_by_a_minute(off: float, found: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "level"),
+    ("status", "level", "do"),
     [
-        ("CREATE_COMPLETE", Level.OK),
-        ("UPDATE_COMPLETE", Level.OK),
-        ("IMPORT_COMPLETE", Level.OK),
-        ("UPDATE_IN_PROGRESS", Level.NOTE),
-        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", Level.NOTE),
-        ("UPDATE_ROLLBACK_COMPLETE", Level.PROBLEM),
-        ("UPDATE_ROLLBACK_FAILED", Level.PROBLEM),
-        ("ROLLBACK_COMPLETE", Level.PROBLEM),
+        ("CREATE_COMPLETE", Level.OK, ""),
+        ("UPDATE_COMPLETE", Level.OK, ""),
+        ("IMPORT_COMPLETE", Level.OK, ""),
+        ("UPDATE_IN_PROGRESS", Level.NOTE, "when the deployment is complete"),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", Level.NOTE, "when the deployment is complete"),
+        ("UPDATE_ROLLBACK_COMPLETE", Level.PROBLEM, "`npx cdk deploy Holdfast-payments`"),
+        (
+            "UPDATE_ROLLBACK_FAILED",
+            Level.PROBLEM,
+            "`aws cloudformation continue-update-rollback --stack-name Holdfast-payments --region eu-west-1`",
+        ),
+        ("ROLLBACK_COMPLETE", Level.PROBLEM, "`npx cdk deploy Holdfast-payments`"),
+        ("DELETE_FAILED", Level.PROBLEM, "delete the stack as docs/operate/removing.md says"),
     ],
 )
-def test_a_stack_whose_last_deployment_failed_is_a_problem(status: str, level: Level) -> None:
-    described: Any = {"StackName": "Holdfast-payments", "StackStatus": status}
+def test_a_stack_whose_last_deployment_failed_is_a_problem(status: str, level: Level, do: str) -> None:
+    described: Any = {
+        "StackName": "Holdfast-payments",
+        "StackStatus": status,
+        "StackId": "arn:aws:cloudformation:eu-west-1:123456789012:stack/Holdfast-payments/1",
+    }
 
     found = list(team.stack_findings(described))
 
     assert [finding.level for finding in found] == [level, Level.NOTE]
+    assert do in found[0].do
     assert found[1].check == "stack.termination_protection"
+    assert "--stack-name Holdfast-payments --region eu-west-1`" in found[1].do
 
 
 def test_a_refused_signature_shows_a_clock_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

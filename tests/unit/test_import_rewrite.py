@@ -340,7 +340,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "an unknown address": (
         HTTP,
         terraform('backend "http" {\n    address = "https://old.example.com/app"\n  }'),
-        "no state with https://old.example.com/app",
+        "the state of this block (https://old.example.com/app)",
     ),
     "a project's number": (
         GROUP,
@@ -368,7 +368,11 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
         "remove `project`",
     ),
     "one line": (HCP, terraform('cloud { organization = "acme" }'), "the block is on one line"),
-    "an unknown workspace": (HCP, cloud('organization = "acme"', 'name = "x"'), "with the workspace x"),
+    "an unknown workspace": (
+        HCP,
+        cloud('organization = "acme"', 'name = "x"'),
+        "this block (the workspace x)",
+    ),
     "units without a rule": (
         S3,
         remote_state("s3", "    " + KEY.format(f"live/odd/{UNIT}/terraform.tfstate")),
@@ -382,7 +386,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "unknown units": (
         S3,
         remote_state("s3", "    " + KEY.format(f"live/none/{UNIT}/x")),
-        "the plan has no",
+        "the plan does not import the state of this block (an address such as ",
     ),
     "a generated backend": (
         S3,

@@ -99,7 +99,7 @@ def test_an_account_is_in_one_partition(tmp_path: Path) -> None:
             "eu-central-1",
             KEY,
             "aws-cn:iam::123456789012",
-            "write a role or a user of the account 123456789012",
+            "write a role or a user of the partition aws",
         ),
     ],
 )

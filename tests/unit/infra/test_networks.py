@@ -167,7 +167,7 @@ def deploy(folder: Path, *teams: Team, address: str | None = None) -> str:
             "here",
             "-c address=here is not an IPv4 address, but all requests come from IPv4",
         ),
-        ("", "such as 203.0.113.5, or write -c address=elsewhere if you yourself need no access"),
+        ("", "such as 203.0.113.5, or -c address=elsewhere if you yourself need no access"),
         ("true", "-c address=true is not an IPv4 address"),
     ],
 )

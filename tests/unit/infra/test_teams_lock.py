@@ -170,8 +170,8 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
         (
             replace(PAYMENTS, key="s3"),
             "team 'payments' is recorded with the key \"kms\". Without this key, its functions could not "
-            'read the objects that the key encrypts. Write previous_keys = ["kms"]. If no version of any '
-            "object needs that key",
+            'read the objects that the key encrypts. In the teams file, write previous_keys = ["kms"]. If no '
+            "version of any object needs that key",
         ),
         (
             replace(PAYMENTS, key=ARN, previous_keys=("kms",)),
@@ -197,8 +197,8 @@ def test_a_key_changes_in_two_deployments_and_none_is_dropped(tmp_path: Path, fi
     assert f'may not use "{ARN}" yet' in stopped(tmp_path, team(ARN, *then))
     assert go(tmp_path, team(first, ARN))
     if then:
-        assert f'Write previous_keys = ["{first}"]' in stopped(tmp_path, team(ARN))
-        assert f'Write previous_keys = ["{ARN}"]' in stopped(tmp_path, team(first))
+        assert f'write previous_keys = ["{first}"]' in stopped(tmp_path, team(ARN))
+        assert f'write previous_keys = ["{ARN}"]' in stopped(tmp_path, team(first))
     assert go(tmp_path, team(ARN, *then))
     assert go(tmp_path, team(ARN, *then, "kms" if first == OTHER_ARN else OTHER_ARN))
 
