@@ -44,7 +44,6 @@ _WORKSPACE: Final = re.compile(r"^(?![ \t]*(?:#|//)).*\bterraform\.workspace\b",
 _SHOWN: Final = 3
 _HCP: Final = "app.terraform.io"
 _BY_HAND: Final = "replace the block by hand with the output of `holdfast backend-config STATE`."
-_IMPORT_FIRST: Final = "import that state with a plan first, or leave the block as it is."
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +279,7 @@ def _read_states(block: Item, config: Item, moved: Moved) -> dict[str, StateName
         return {workspace: found[workspace]}
     raise _ByHandError(
         f"the plan has no state of the workspace {workspace}. For this block, the plan has {_shown(found)}. "
-        f"To change the block, {_IMPORT_FIRST}"
+        "Import that state with a plan first, or leave the block as it is."
     )
 
 
@@ -522,4 +521,7 @@ def _around(states: Mapping[str, StateName]) -> tuple[str, str]:
 
 
 def _unknown(state: str) -> dict[str, StateName]:
-    raise _ByHandError(f"the plan does not import the state of this block ({state}): {_IMPORT_FIRST}")
+    raise _ByHandError(
+        f"the plan does not import the state of this block ({state}). Import that state with a plan first, or "
+        "leave the block as it is."
+    )

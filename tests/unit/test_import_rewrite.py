@@ -326,7 +326,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "an unknown key": (
         S3,
         s3("live/none.tfstate"),
-        "the plan does not import the state of this block (the key live/none.tfstate): import that state "
+        "the plan does not import the state of this block (the key live/none.tfstate). Import that state "
         "with a plan first",
     ),
     "an empty block": (
@@ -422,7 +422,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
         WITH_DEFAULT,
         reader('workspace = "qa"'),
         "the plan has no state of the workspace qa. For this block, the plan "
-        "has three/main (default), three/dev (dev). To change the block, import that state",
+        "has three/main (default), three/dev (dev). Import that state",
     ),
     "a reader of a workspace of HCP by its prefix": (
         HCP,
