@@ -522,6 +522,6 @@ def _around(states: Mapping[str, StateName]) -> tuple[str, str]:
 
 def _unknown(state: str) -> dict[str, StateName]:
     raise _ByHandError(
-        f"the plan does not import the state of this block ({state}). Import that state with a plan first, or "
-        "leave the block as it is."
+        f"the plan does not import the state of this block ({state}). Import that state with a plan first, "
+        "or leave the block as it is."
     )

@@ -74,9 +74,9 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "With `governance`, while the stack exists, the bucket policy forbids bypassing the retention, so only "
-        "someone who may change that policy and bypass the retention can delete a protected version. With "
-        "`compliance`, nobody can delete it before the retention ends.",
+        "With `governance`, while the stack exists, the bucket policy forbids bypassing the retention, so "
+        "only someone who may change that policy and bypass the retention can delete a protected version. "
+        "With `compliance`, nobody can delete it before the retention ends.",
     )
     days: int = setting(
         whole_number(1, MAX_DAYS), "S3 protects each version for this many days after it was written."
