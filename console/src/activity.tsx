@@ -73,11 +73,12 @@ function Events(asked: Asked) {
     const events = [...new Map(all.map((event) => [text(event, "id"), event])).values()]; // some are there twice
     if (!events.length) return <Empty title="No such event">Choose a longer time, or more events.</Empty>;
     const who = people(all);
+    const shown = rows(events);
     return (
       <>
-        <Status>{counted(events.length, "event") + (trail.loading ? " so far …" : "")}</Status>
+        <Status>{counted(shown.length, "event") + (trail.loading ? " so far …" : "")}</Status>
         <Table<Row>
-          rows={rows(events)}
+          rows={shown}
           name={({ event }) => text(event, "id")}
           columns={{
             Time: ({ event }) => <Age at={text(event, "time")} />,

@@ -100,7 +100,8 @@ const StepLink = ({ name, step: { from, to }, words, end }: Neighbour) => (
 function Side({ side, versions }: { side: Schemas["Side"]; versions: Version[] }) {
   const version = versions.find((one) => one.version === side.version);
   const { serial, time, size, operation, terraform_version: client } = side;
-  const facts = [operation && say.operationWords(operation), client && say.clientWords(client)].filter(Boolean);
+  const facts = [say.operationWords(operation), say.clientWords(client)].filter(Boolean);
+  const note = version && say.note(version, versions);
   return (
     <div>
       <b>{`serial ${serial}`}</b> {version?.current && <span class="badge frozen">current</span>}
@@ -110,7 +111,7 @@ function Side({ side, versions }: { side: Schemas["Side"]; versions: Version[] }
       <small>
         {facts.map((fact) => `${fact} · `)}
         <Size bytes={size} />
-        {version && [" ", say.note(version, versions)]}
+        {note && ` · ${note}`}
       </small>
     </div>
   );

@@ -34,7 +34,7 @@ export function Head({ name, page }: { name: string; page: View | "diff" | "reso
       </div>
       <nav class="views" aria-label="Pages of the state">
         {link("state", "Now")}
-        {link("history", "History")}
+        {(above === "history" || page === "history" || may(me, "read_history", name)) && link("history", "History")}
         {(page === "activity" || may(me, "read_activity", name)) && link("activity", "Activity")}
         {link("configuration", "Configuration")}
       </nav>

@@ -83,9 +83,8 @@ const ofLock = (event: Event) => text(event, "lock_id") + whose(event);
 
 /** Returns by which name to call who did an event of a page, and whose lock it removed. */
 export function people(events: readonly Event[]): (event: Event, field?: "held_by") => By {
-  const holders = events.map((event) => ({ principal: text(event, "held_by"), who: text(event, "who") }));
   const clients = new Map(events.filter((event) => by(event).who).map((event) => [ofLock(event), text(event, "who")]));
-  const known = acquainted([...events.map((event) => by(event)), ...holders]);
+  const known = acquainted(events.map((event) => by(event)));
   return (event, field) =>
     known(field ? { principal: text(event, field) || null, who: text(event, "who") } : by(event, clients));
 }

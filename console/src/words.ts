@@ -26,21 +26,13 @@ export function person({ principal, owner, who }: By): string {
 export const short = (principal: string): string => principal.replace(/^token:(\w{8})\w+$/, "token $1…");
 
 /**
- * Returns by which name to call those who appear on one page: what is not known of one is taken from the others of the
- * same principal. A machine counts for another only if all of them were on it.
+ * Returns by which name to call those who appear on one page: an owner is taken from the others of the same principal.
+ * A machine is not: clients on several machines may have one token.
  */
 export function acquainted(all: readonly By[]): (one: By) => By {
-  const owners = new Map<string, string>();
-  const machines = new Map<string, Set<string>>();
-  for (const { principal, owner, who } of all) {
-    if (!principal) continue;
-    if (owner && !owners.has(principal)) owners.set(principal, owner);
-    if (who && who !== principal) machines.set(principal, (machines.get(principal) ?? new Set()).add(who));
-  }
-  return ({ principal, who }) => {
-    const known = [...(machines.get(principal ?? "") ?? [])];
-    return { principal, owner: owners.get(principal ?? ""), who: who || (known[1] ? null : known[0]) };
-  };
+  const owned = all.filter(({ owner }) => owner).reverse(); // what comes first, which is newest, counts
+  const owners = new Map(owned.map(({ principal, owner }) => [principal, owner]));
+  return ({ principal, who }) => ({ principal, owner: owners.get(principal), who });
 }
 
 /** What a client says of itself, in quotes and on one line, so that it cannot pass for who it is. */

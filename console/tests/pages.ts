@@ -55,15 +55,15 @@ test("People are called by name: the owner, else what the client says, in quotes
   deepEqual(say.lockedBy({ ...LOCK, owner: "bea", freeze: FREEZE }), { principal: "token:c", owner: "bea" });
 });
 
-test("What a name lacks is taken from the others of the same principal, and nobody else", () => {
+test("An owner is taken from the others of the same principal, and a machine is not", () => {
   const known = say.acquainted([
     { principal: "token:b", owner: null, who: "bea@laptop" },
     { principal: "token:c", owner: "cleo", who: "c@1" },
-    { principal: "token:c", owner: null, who: "c@2" },
+    { principal: "token:c", owner: "an earlier name", who: "c@2" },
     { principal: null, owner: "dan", who: "dan@laptop" },
   ]);
   const names = ["token:b", "token:c", "token:d", null].map((principal) => say.person(known({ principal })));
-  deepEqual(names, ['"bea@laptop"', "cleo", "token:d", "another program"]);
+  deepEqual(names, ["token:b", "cleo", "token:d", "another program"]);
 });
 
 test("A sentence that ends with a shortened name has no full stop behind it", () => {

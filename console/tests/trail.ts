@@ -101,7 +101,7 @@ test("An event is told in words, and its IDs are not among them", () => {
   deepEqual([isPattern("a/*"), isPattern("a/b")], [true, false]);
 });
 
-test("An event's actor has the name that the event tells, else that of all others, and nobody else's", () => {
+test("An event's actor has the owner that any event tells, else the machine that its lock tells, and no other", () => {
   const [ci, ops] = ["token:ci1234567", "token:ops123456"];
   const held = { lock_id: "1", who: "ci@runner-1" };
   const events = [
@@ -110,7 +110,7 @@ test("An event's actor has the name that the event tells, else that of all other
     { event: "state.deleted", principal: ci },
   ];
   const names = (all: Record<string, unknown>[]) => all.map((event) => person(people(all)(event)));
-  deepEqual(names(events), ["token ops12345…", '"ci@runner-1"', '"ci@runner-1"']);
+  deepEqual(names(events), ["token ops12345…", '"ci@runner-1"', "token ci123456…"]);
   equal(told(events[0] ?? {}, events), 'held by "ci@runner-1"');
   deepEqual(names([...events, { event: "state.read", principal: ops, owner: "Olga" }]).at(0), "Olga");
   const elsewhere = { event: "lock.acquired", principal: ci, who: "ci@runner-2" };

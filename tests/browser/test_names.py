@@ -82,7 +82,7 @@ def row(console: Console, event: str) -> Locator:
     return console.page.get_by_role("row").filter(has=console.page.get_by_text(event, exact=True)).first
 
 
-def test_the_activity_calls_one_token_by_one_name_and_no_token_by_its_id(
+def test_the_activity_names_the_machine_of_a_token_only_where_its_lock_tells_it(
     strict: Team, state: str, new_console: NewConsole
 ) -> None:
     token, ops = nameless(strict), nameless(strict, Role.MAINTAINER)
@@ -99,7 +99,7 @@ def test_the_activity_calls_one_token_by_one_name_and_no_token_by_its_id(
     for event, who in (
         ("Lock acquired", '"bea@laptop"'),
         ("State written", '"bea@laptop"'),
-        ("Request refused", '"bea@laptop"'),
+        ("Request refused", in_words(token)),
         ("Lock broken", in_words(ops)),
     ):
         expect(row(console, event).get_by_role("cell").nth(1)).to_have_text(who)
