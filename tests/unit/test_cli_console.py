@@ -335,9 +335,9 @@ def test_without_credentials_or_when_asked_to_a_new_session_of_at_most_an_hour_i
 @pytest.mark.parametrize(
     ("variables", "expires", "said"),
     [
-        ({}, None, "the token of TF_HTTP_USERNAME and TF_HTTP_PASSWORD itself. The token never expires"),
-        ({}, 1, "the token of"),
-        (SESSION, 61, "the session of TF_HTTP_USERNAME and TF_HTTP_PASSWORD itself. The session lasts until"),
+        ({}, None, "the token in TF_HTTP_USERNAME and TF_HTTP_PASSWORD. The token never expires"),
+        ({}, 1, "the token in"),
+        (SESSION, 61, "the session in TF_HTTP_USERNAME and TF_HTTP_PASSWORD. The session lasts until"),
     ],
 )
 def test_the_page_says_that_the_browser_gets_a_token_or_a_long_session_itself(
