@@ -324,7 +324,7 @@ for its KMS key. Every 100 runs cost about {cents():.1f} cents more. A run is a 
 
 {table}
 
-![Dollars a month by runs a month, in logarithms](cost.svg)
+![Dollars a month by runs a month, on logarithmic scales](cost.svg)
 
 - **The amounts in the table** are US dollars a month, with the default settings. "Together" includes the key
   and `keep_warm`.
