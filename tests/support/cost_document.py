@@ -316,7 +316,7 @@ def document() -> str:
 
 <!-- Generated from tests/support/cost_document.py by `make generated`: change it there. -->
 
-For people who pay for a team's stack: estimate the bill, and see what increases the bill.
+For people who pay for a team's stack. This page helps to estimate the bill, and lists what increases it.
 
 In the first year, a team's stack costs {_KEY + keep_warm_price():.2f} dollars a month without any run, mostly
 for its KMS key. Every 100 runs cost about {cents():.1f} cents more. A run is a `plan` and an `apply` over
@@ -383,8 +383,8 @@ and the price of the messages of [SNS](https://aws.amazon.com/sns/pricing/) |
 for metrics, which the second amount of the row `alarms` also includes. The requests to S3 cost extra: \
 720 a month for each 1,000 states, 720 for each lock and 720 for each token |
 | `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
-and the storage of each version a second time. With `notify`, S3 needs metrics to report a failed copy, \
-which cost {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars a month more, unless `notify.events` lacks \
+and the storage of each version a second time. With `notify`, S3 needs metrics to report a failed copy. \
+They cost {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars a month more, unless `notify.events` omits \
 `replica.failed` |
 | `audit_archive` | at most {1_000 * _PUT:.3f} dollars for 1,000 events, and the storage of the events in S3 |
 | a stranger who sends requests at the highest rate for a month | {_floods(memory)} |
