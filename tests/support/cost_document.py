@@ -366,7 +366,7 @@ last month of the first year |
 | What | Costs |
 | --- | --- |
 | `keep_warm = true`, the default | {keep_warm_price():.2f} dollars a month, even without requests |
-| `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, with [more requests](../understand/speed.md) |
+| `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, which send [more requests](../understand/speed.md) |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old versions |
 | a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB \
 of a request or response as one request |
@@ -378,7 +378,7 @@ cold start; the requests to S3 cost extra |
 | `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
 {alarms_price(alarmed):.2f} dollars with `watch` |
 | `notify` | {_CUSTOM_METRIC + _ALARM_METRIC:.2f} dollars a month, \
-and the price of the messages of [SNS](https://aws.amazon.com/sns/pricing/) |
+and the price of [SNS](https://aws.amazon.com/sns/pricing/) messages |
 | `watch` | {_watch_price():.2f} dollars a month with its probe. This amount includes {_WATCHED:.2f} dollars \
 for metrics, which the second amount of the row `alarms` also includes. The requests to S3 cost extra: \
 720 a month for each 1,000 states, 720 for each lock and 720 for each token |
@@ -389,7 +389,7 @@ They cost {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars a month more, unle
 | `audit_archive` | at most {1_000 * _PUT:.3f} dollars for 1,000 events, and the storage of the events in S3 |
 | a stranger who sends requests at the highest rate for a month | {_floods(memory)} |
 | AWS Config, GuardDuty or a trail of S3 data events, if the account uses them | these services also bill \
-what Holdfast does: for example, 0.003 dollars for each resource that a deployment changes, \
+for what Holdfast does: for example, 0.003 dollars for each resource that a deployment changes, \
 4 dollars for a million calls to KMS, and 0.10 dollars for 100,000 requests to S3 |
 """
 
