@@ -327,7 +327,7 @@ FAILURES: dict[str, Failure] = {
     "no stack": (1, (), ("backend-config", "x"), {}, ("npx cdk deploy",)),
     "no credentials": (2, (), CREATE, NO_KEYS, ("No AWS credentials", ".local/aws.env")),
     "no region": (2, (), CREATE, {"AWS_REGION": None}, ("AWS_REGION",)),
-    "an unknown profile": (2, (), CREATE, {"AWS_PROFILE": "nobody"}, ("AWS_PROFILE",)),
+    "an unknown profile": (2, (), CREATE, {"AWS_PROFILE": "nobody"}, ("nobody", "aws configure list-profiles")),
     "no session of SSO": (1, (), CREATE, {"AWS_PROFILE": "sso", **NO_KEYS}, ("has ended", "sign in again")),
     "no credential process": (2, (), CREATE, {"AWS_PROFILE": "broken", **NO_KEYS}, ("/nonexistent/sign-in",)),
     "nobody at the endpoint": (1, (), CREATE, {"AWS_ENDPOINT_URL": NOBODY}, ("does not respond", NOBODY)),
