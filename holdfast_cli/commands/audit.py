@@ -383,61 +383,65 @@ def _freeze_of(event: Mapping[str, Any]) -> object:
 class _Known:
     """Facts in some events that others lack: names of principals, and serials of versions.
 
-    Most events do not have the name that their client says. The name in an event of a lock counts for all
-    events of this lock. Any name counts for all events of a principal from one address, unless its clients
-    there say several.
+    The owner in an event counts for all events of its principal. The name that a client says counts only for
+    events of its principal with the same lock ID, because clients on several machines can share a token.
     """
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, str], set[str]] = {}
         self._of_locks: dict[tuple[str, str], str] = {}
         self._owners: dict[str, str] = {}
+        self._trusts: dict[str, set[str]] = {}
         self._serials: dict[str, str] = {}
 
     def learn(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Add the facts in events."""
         for event in events:
-            principal, address = self._place(event)
-            if address and (client := self._client(event)):
-                self._said.setdefault((principal, address), set()).add(client)
-            if (lock := _text(event, "lock_id")) and (said := _text(event, "who")):
-                self._of_locks[_text(event, "held_by") or principal, lock] = said
+            principal, lock = _caller(event), _text(event, "lock_id")
+            said = _text(event, "who")
+            if lock and said and (of_lock := _text(event, "held_by") if _is_of_holder(event) else principal):
+                self._of_locks[of_lock, lock] = said
             if owner := _text(event, "owner"):
                 self._owners[principal] = owner
+            if principal and (trust := _text(event, "trust")):
+                self._trusts.setdefault(principal, set()).add(trust)
             if serial := _text(event, "serial"):
                 self._serials[_text(event, "version_id")] = serial
 
     def name(self, event: Mapping[str, Any]) -> str:
         """Return who caused an event, in a few words; empty if that is not known."""
-        principal, *_ = self._place(event)
+        principal = _caller(event)
         owner = _text(event, "owner") or self._owners.get(principal, "")
-        said = self._said.get(self._place(event), set())
-        client = (
-            self._client(event)
-            or self._of_locks.get((principal, _text(event, "lock_id")))
-            or (next(iter(said)) if len(said) == 1 else "")
-        )
-        if not owner and not client and (trust := _text(event, "trust")):
-            return f"trust {trust}"
-        return short_person(principal, owner, client) if principal else ""
+        client = "" if _is_of_holder(event) else self._client(principal, event)
+        return self._called(principal, owner, client, _text(event, "trust"))
 
     def holder(self, event: Mapping[str, Any]) -> str:
         """Return who held the lock or the freeze that an event is about; empty if the event does not say."""
         principal = _text(event, "held_by")
+        trust, *others = self._trusts.get(principal) or [""]
         owner = self._owners.get(principal, "")
-        return short_person(principal, owner, _text(event, "who")) if principal else ""
+        return self._called(principal, owner, self._client(principal, event), "" if others else trust)
+
+    def _client(self, principal: str, event: Mapping[str, Any]) -> str:
+        """Return what the client says that acquired the lock of an event, with this principal."""
+        return _text(event, "who") or self._of_locks.get((principal, _text(event, "lock_id")), "")
+
+    def _called(self, principal: str, owner: str, client: str, trust: str) -> str:
+        if trust and not owner and not client:
+            return f"trust {trust}"
+        return short_person(principal, owner, client) if principal else ""
 
     def restored_serial(self, event: Mapping[str, Any]) -> str:
         """Return the serial of the version whose content a restore wrote again; empty if it is not known."""
         return self._serials.get(_text(event, "restored_from"), "")
 
-    @staticmethod
-    def _place(event: Mapping[str, Any]) -> tuple[str, str]:
-        return _text(event, "principal") or _text(event, "subject"), _text(event, "source_ip")
 
-    @staticmethod
-    def _client(event: Mapping[str, Any]) -> str:
-        return "" if event.get("held_by") else _text(event, "who")  # with `held_by` it is the holder's
+def _caller(event: Mapping[str, Any]) -> str:
+    return _text(event, "principal") or _text(event, "subject")
+
+
+def _is_of_holder(event: Mapping[str, Any]) -> bool:
+    """Return whether the lock in an event, and what a client says in it, is not of the event's caller."""
+    return bool(event.get("held_by")) or event.get("event") == Event.LOCK_FORCE_UNLOCKED
 
 
 def _brief(folded: _Folded, known: _Known) -> list[str]:

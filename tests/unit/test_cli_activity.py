@@ -160,29 +160,37 @@ def test_a_terminal_gets_a_line_an_event_and_a_pipe_or_long_gets_all_fields(
     assert shown("--long", columns=400) == [line.split() for line in piped.splitlines()]
 
 
-def test_a_terminal_calls_a_token_without_an_owner_by_one_name(stub: ApiStub, trail: Trail) -> None:
-    times = (NOW - timedelta(minutes=minutes) for minutes in range(9, 0, -1))
-    elsewhere, shared, ada = "token:z9v9x0q7m3c1d8f5a6b4", "token:y9v9x0q7m3c1d8f5a6b4", "ada@laptop"
-    trail.size = 50
-    trail.add("1", next(times), "lock.acquired", who=ada, source_ip="192.0.2.1")
-    trail.add("2", next(times), "lock.released", source_ip="192.0.2.1")
-    trail.add("3", next(times), "lock.released", source_ip="198.51.100.9")
-    trail.add("4", next(times), "lock.force_unlocked", principal=elsewhere, held_by=ADA, who=ada)
-    trail.add("5", next(times), "lock.acquired", principal=shared, who="a@one", source_ip="192.0.2.3")
-    trail.add("6", next(times), "lock.acquired", principal=shared, who="a@two", source_ip="192.0.2.3")
-    trail.add("7", next(times), "lock.released", principal=shared, source_ip="192.0.2.3")
+def test_a_machine_counts_only_for_events_of_its_own_lock(stub: ApiStub, trail: Trail) -> None:
+    times = (NOW - timedelta(minutes=minutes) for minutes in range(11, 0, -1))
+    other, job = "token:z9v9x0q7m3c1d8f5a6b4", "oidc:https://gitlab.com#project_path:acme/network"
+    here = {"source_ip": "192.0.2.1"}
+    refused = {"error": "locked", **here}
+    trail.add("1", next(times), "lock.acquired", who="deploy@build", lock_id="l1", **here)
+    trail.add("2", next(times), "request.refused", held_by=ADA, **refused)
+    trail.add("3", next(times), "request.refused", held_by=ADA, lock_id="l1", **refused)
+    trail.add("4", next(times), "state.read", **here)
+    trail.add("5", next(times), "lock.released", lock_id="l1", source_ip="198.51.100.9")
+    trail.add("6", next(times), "lock.force_unlocked", held_by=ADA, who="deploy@build", lock_id="l1", **here)
+    trail.add("7", next(times), "lock.force_unlocked", who="s3@build", lock_id="l2", **here)
+    trail.add("8", next(times), "lock.released", lock_id="l2", **here)
+    trail.add("9", next(times), "session.created", principal=job, trust="network-main")
+    trail.add("10", next(times), "request.refused", principal=other, held_by=job, **refused)
+    trail.add("11", next(times), "lock.released", principal=other, lock_id="l1")
 
-    lines = terminal.run([HOLDFAST, "activity"], environment(stub, TERM="dumb"), columns=100).splitlines()
+    rows = [re.split(r"  +", line) for line in shown(stub, trail, "--all", columns=120)]
 
-    place = lines[0].index("WHO")
-    assert [re.split(r"\s{2,}", line[place:])[0] for line in lines[1:]] == [
-        '"ada@laptop"',
-        '"ada@laptop"',
-        "token k2v9x0q7…",
-        "token z9v9x0q7…",
-        '"a@one"',
-        '"a@two"',
-        "token y9v9x0q7…",
+    assert [(row[2], *row[4:]) for row in rows] == [
+        ('"deploy@build"',),
+        ("token k2v9x0q7…", "locked by token k2v9x0q7…"),
+        ("token k2v9x0q7…", 'locked by "deploy@build"'),
+        ("token k2v9x0q7…",),
+        ('"deploy@build"',),
+        ("token k2v9x0q7…", 'held by "deploy@build"'),
+        ("token k2v9x0q7…",),
+        ("token k2v9x0q7…",),
+        ("trust network-main",),
+        ("token z9v9x0q7…", "locked by trust network-main"),
+        ("token z9v9x0q7…",),
     ]
 
 
