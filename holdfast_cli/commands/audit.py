@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
@@ -53,6 +53,11 @@ _USUAL: Final = ((Event.STATE_WRITTEN, "apply"),)
 """Events with the operation that they usually have, and that is not worth its room in a row."""
 _HELD: Final = ("locked", "frozen")
 """The refusals that say how a lock is held."""
+
+_CLIENTS: Final = (24, 20, 18, 16, 14, 12)
+"""Lengths to which clients' names are cut, in characters."""
+_TWO_LINES: Final = 0.1
+"""Of how many rows, as a part of all, the table may take a second line without more cuts."""
 
 COMMAND = Command()
 
@@ -333,16 +338,31 @@ def _joined(cells: Iterable[str], width: int) -> str:
 def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Namespace) -> str:
     """Return events of the audit trail as a table, with their ages; brief unless --long is given."""
     if output.is_brief(long=args.long):
-        known = _Known()
-        known.learn(events)
-        brief = [[_age(each.event, now), *_brief(each, known)] for each in _folded(events)]
-        if args.state is None:
-            return output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), brief)
-        without_state = [[age, event, who, detail] for age, event, who, _, detail in brief]
-        return output.flowing(("AGE", "EVENT", "WHO", "DETAIL"), without_state)
+        return _brief_table(events, now, has_states=args.state is None)
     rows = [_cells(event, now) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)
+
+
+def _brief_table(events: Sequence[Mapping[str, Any]], now: datetime, *, has_states: bool) -> str:
+    """Return events as a table whose rows usually take one line.
+
+    For that, clients' names are cut, but not more than needed, and never so that two look alike.
+    """
+    known = _Known()
+    known.learn(events)
+    folded = _folded(events)
+    headings = ("AGE", "EVENT", "WHO", "STATE", "DETAIL")
+    columns = [number for number, name in enumerate(headings) if has_states or name != "STATE"]
+    found: list[str] = []
+    for longest in known.lengths():
+        known.longest = longest
+        rows = [(_age(each.event, now), *_brief(each, known)) for each in folded]
+        picked = [[row[number] for number in columns] for row in (headings, *rows)]
+        found.append(output.flowing(picked[0], picked[1:]))
+        if found[-1].count("\n") <= len(rows) * (1 + _TWO_LINES):
+            return found[-1]
+    return min(found, key=lambda text: text.count("\n"))
 
 
 class _Folded(NamedTuple):
@@ -385,9 +405,14 @@ class _Known:
 
     The owner in an event counts for all events of its principal. The name that a client says counts only for
     events of its principal with the same lock ID, because clients on several machines can share a token.
+
+    Attributes:
+        longest: to how many characters a client's name is cut; None if it is not cut.
     """
 
     def __init__(self) -> None:
+        self.longest: int | None = None
+        self._said: set[str] = set()
         self._of_locks: dict[tuple[str, str], str] = {}
         self._owners: dict[str, str] = {}
         self._trusts: dict[str, set[str]] = {}
@@ -398,6 +423,7 @@ class _Known:
         for event in events:
             principal, lock = _caller(event), _text(event, "lock_id")
             said = _text(event, "who")
+            self._said.add(said)
             if lock and said and (of_lock := _text(event, "held_by") if _is_of_holder(event) else principal):
                 self._of_locks[of_lock, lock] = said
             if owner := _text(event, "owner"):
@@ -426,9 +452,20 @@ class _Known:
         return _text(event, "who") or self._of_locks.get((principal, _text(event, "lock_id")), "")
 
     def _called(self, principal: str, owner: str, client: str, trust: str) -> str:
-        if trust and not owner and not client:
+        said = "" if client == principal else self._cut(client, self.longest)
+        if trust and not owner and not said:
             return f"trust {trust}"
-        return short_person(principal, owner, client) if principal else ""
+        return short_person(principal, owner, said) if principal else ""
+
+    def lengths(self) -> Iterator[int | None]:
+        """Yield values of `longest` that keep different names different, the longest first."""
+        for most in (None, *_CLIENTS):
+            if len({self._cut(client, most) for client in self._said}) == len(self._said):
+                yield most
+
+    @staticmethod
+    def _cut(client: str, most: int | None) -> str:
+        return client if most is None else output.cut_inside(client, most)
 
     def restored_serial(self, event: Mapping[str, Any]) -> str:
         """Return the serial of the version whose content a restore wrote again; empty if it is not known."""

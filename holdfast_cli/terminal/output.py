@@ -191,6 +191,18 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
+def cut_inside(text: str, most: int) -> str:
+    """Return a text of at most `most` characters, with `…` in its middle in place of what is left out.
+
+    >>> cut_inside("deploy@build-agent-03", 12), cut_inside("ada@desk", 12)
+    ('deploy…nt-03', 'ada@desk')
+    """
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
+
+
 def moment(time_: datetime, now: datetime | None = None) -> str:
     """Format a time for a sentence, such as `2027-02-19 15:44:05 UTC`; with `now`, followed by its age."""
     return f"{timestamp.sentence(time_)}{_age(time_, now)}"
@@ -403,21 +415,23 @@ def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _starts(lines: Sequence[tuple[int, ...]], room: int) -> list[int]:
     """Return where the columns of `flowing` start, from the widths of all cells; the first are the headings.
 
-    The first two columns are in line in all rows. Each other column starts where most of its cells can.
+    The first two columns are in line in all rows. Each other column starts where most rows let it: where
+    their cells can start, or to the right of a row's last cell.
     """
     headings, *_ = lines
     starts = [0, max(line[0] for line in lines) + len(_GAP)]
     counted = Counter(lines)
-    earliest = dict.fromkeys(counted, starts[1])
+    earliest = {line: starts[1] for line in counted if len(line) > 1}
     for number in range(2, len(headings)):
         places = {
             line: range(place + line[number - 1] + len(_GAP), room - _total(line[number:]) + 1)
             for line, place in earliest.items()
-            if len(line) > number
         }
         start = _where_most_are(places, counted, places[headings])
         starts.append(start)
-        earliest = {line: max(of.start, min(start, of.stop - 1)) for line, of in places.items()}
+        earliest = {
+            line: max(of.start, min(start, of.stop - 1)) for line, of in places.items() if len(line) > number
+        }
     return starts
 
 

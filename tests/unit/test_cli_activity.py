@@ -276,6 +276,29 @@ def test_at_80_columns_at_most_one_event_of_ten_takes_two_lines(stub: ApiStub, t
         assert len(below) * 10 <= len(lines) - len(below), below
 
 
+@pytest.mark.parametrize(
+    ("machines", "columns", "shown_as"),
+    [
+        (("deploy@build-agent-03", "runner@ci-runner-17"), 80, ("deploy@…ent-03", "runner@…ner-17")),
+        (("deploy@build-agent-03", "runner@ci-runner-17"), 100, None),
+        (("deploy@build-agent-03", "deploy@buitd-agent-03"), 80, None),  # cut, they would look alike
+    ],
+)
+def test_the_names_of_machines_are_cut_so_that_events_take_one_line(
+    stub: ApiStub, trail: Trail, machines: tuple[str, str], columns: int, shown_as: tuple[str, str] | None
+) -> None:
+    for number in range(10, 50):
+        state = f"platform/{('observability', 'eks')[number % 2]}/prod"
+        lock = {"who": machines[number // 2 % 2], "lock_id": f"l{number}"}
+        trail.add(f"{number}", NOW - timedelta(minutes=60 - number), state=state, serial=f"{number}", **lock)
+
+    lines = [line for line in shown(stub, trail, columns=columns) if not line.startswith(" ")]
+
+    assert {re.split(r"  +", line)[2] for line in lines} == {f'"{each}"' for each in shown_as or machines}
+    assert (len({line.find("  serial") for line in lines}) == 1) == (shown_as is not None or columns > 80)
+    assert machines[0] in run(stub, "activity").stdout
+
+
 def test_a_terminal_shows_the_freeze_of_a_pattern_once_and_an_unfreeze_of_a_state_by_its_name(
     stub: ApiStub, trail: Trail
 ) -> None:

@@ -372,16 +372,16 @@ def test_a_terminal_gets_an_event_in_words_with_its_age_names_and_details(
     assert (
         command.table(EVENTS, NOW, asked())
         == f"""\
-AGE      EVENT            WHO         STATE  DETAIL
-9 d      lock acquired    "kim@desk"  -      apply
-5 h      lock broken      token k2v9  -      held by "bea@desk": the job is gone
-9 min    request refused  ada         -      the role or scope does not allow it
-8 s      state written    token k2v9  a/b    mv, serial 12
-7 s      state written    token k2v9  a/b    serial 12 to 15
-0 s      state restored   token k2v9  a/b    serial 16, restored from serial 12: undo
-0 s      state unfrozen   olga        -      frozen by token z
-0 s      state frozen     token k2v9  -      {70 * "x"}
-0 s      request refused  token k2v9  -      locked by olga
+AGE      EVENT            WHO               STATE  DETAIL
+9 d      lock acquired    "kim@desk"        -      apply
+5 h      lock broken      token k2v9        -      held by "bea@desk": the job is gone
+9 min    request refused  ada               -      the role or scope does not allow it
+8 s      state written    token k2v9        a/b    mv, serial 12
+7 s      state written    token k2v9        a/b    serial 12 to 15
+0 s      state restored   token k2v9        a/b    serial 16, restored from serial 12: undo
+0 s      state unfrozen   olga              -      frozen by token z
+0 s      state frozen     token k2v9        -      {70 * "x"}
+0 s      request refused  token k2v9        -      locked by olga
 0 s      sign-in refused  arn:aws:sts::1:x
 at dusk  states listed"""
     )

@@ -382,6 +382,20 @@ def test_a_cell_moves_to_where_its_row_takes_one_line(monkeypatch: pytest.Monkey
     ]
 
 
+def test_a_heading_is_to_the_right_of_rows_that_end_before_its_column(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    rows = [*[("3 h", "lock released", "runner@ci-runner-17", "")] * 3, ("2 h", "lock broken", "ada", "plan")]
+
+    assert output.flowing(("AGE", "EVENT", "WHO", "DETAIL"), rows).splitlines() == [
+        f"AGE  EVENT          {'WHO':<19}  DETAIL",
+        *["3 h  lock released  runner@ci-runner-17"] * 3,
+        f"2 h  lock broken    {'ada':<19}  plan",
+    ]
+
+
 def test_long_words_that_leave_too_little_room_are_below_their_row_and_others_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
