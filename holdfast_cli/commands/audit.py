@@ -57,7 +57,7 @@ _HELD: Final = ("locked", "frozen")
 _CLIENTS: Final = (24, 20, 18, 16, 14, 12)
 """Lengths to which clients' names are cut, in characters."""
 _TWO_LINES: Final = 0.1
-"""Of how many rows, as a part of all, the table may take a second line without more cuts."""
+"""The part of the rows that may take a second line without more cuts."""
 
 COMMAND = Command()
 

@@ -273,7 +273,8 @@ def table(
     `colours` has a row's colour at the row's place, as `coloured` takes it, or None.
 
     On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit; if
-    that is because of few cells, only these are, as are cells that would take many lines. A name in the first
+    that is because of few cells, only these are, as are cells that would take many lines. Such a row takes
+    one line if its cells fit without padding. A name in the first
     column that takes more than half of the width, and does not fit beside the others, has a line of its own;
     the only line of its row if there is nothing else in it. An empty cell is shown as `-`, so that columns
     can be counted; the texts of a cell are joined by commas.
@@ -304,7 +305,9 @@ def table(
     laid: list[str] = []
     for line, alone, kept, below, colour in zip_longest(lines, are_alone, shown, is_below, (None, *colours)):
         row = [line[0]] if alone else []
-        if not alone or any(cell != "-" for cell in kept[1:beside]):
+        if any(below) and len(line) == beside and _fits(line, room):
+            row, below = [_squeezed(line, widths, room)], [False] * len(line)
+        elif not alone or any(cell != "-" for cell in kept[1:beside]):
             cells = [_broken(cell, width) for cell, width in zip(kept, widths, strict=False)]
             row += [_side_by_side(parts, widths) for parts in zip_longest(*cells, fillvalue="")]
         if laid:
@@ -316,6 +319,25 @@ def table(
         text = "\n".join(row)
         laid.append(coloured(text, colour) if colour else text)
     return "\n".join(laid)
+
+
+def _fits(line: Sequence[str], room: int) -> bool:
+    from rich.cells import cell_len
+
+    return _total([*map(cell_len, line)]) <= room
+
+
+def _squeezed(line: Sequence[str], widths: Sequence[int], room: int) -> str:
+    """Return the cells of a row that fits, each as near to its column as the later ones let it."""
+    from rich.cells import cell_len
+
+    text, end, start = "", -len(_GAP), 0
+    for number, (cell, width) in enumerate(zip(line, widths, strict=True)):
+        latest = room - _total([*map(cell_len, line[number:])])
+        place = max(end + len(_GAP), min(start, latest))
+        text += " " * (place - max(end, 0)) + cell
+        end, start = place + cell_len(cell), start + width + len(_GAP)
+    return text
 
 
 def _without_wide_words(lines: Sequence[Sequence[str]], room: int) -> Sequence[Sequence[str]]:

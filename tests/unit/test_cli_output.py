@@ -259,6 +259,31 @@ def test_one_wide_word_goes_below_its_own_row_and_the_other_rows_keep_their_colu
     )
 
 
+def test_a_row_whose_wide_word_fits_without_padding_takes_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    rows = (
+        ("network/vpc", "ada@example.com", "apply"),
+        ("platform/eks/prod", '"runner@ci-runner-17"', "plan"),
+        ("platform/eks/staging", '"runner@ci-runner-17"', "apply"),
+        ("platform/eks/integration", '"runner@ci-runner-17"', "apply"),
+        ("network/eu-central-1/vpn", "ada@example.com", "apply"),
+        ("network/eu-central-1/vpc", "ada@example.com", "apply"),
+        ("network/eu-central-1/dns", "ada@example.com", "apply"),
+    )
+
+    lines = table(("STATE", "BY", "FOR"), rows).splitlines()
+
+    assert lines[:6] == [
+        "STATE                     BY               FOR",
+        "network/vpc               ada@example.com  apply",
+        'platform/eks/prod      "runner@ci-runner-17"  plan',
+        'platform/eks/staging  "runner@ci-runner-17"  apply',
+        "platform/eks/integration                   apply",
+        '  BY  "runner@ci-runner-17"',
+    ]
+
+
 def test_a_long_name_with_nothing_beside_it_takes_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", Terminal())
