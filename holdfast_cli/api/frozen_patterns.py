@@ -25,6 +25,12 @@ def patterns(api: "Api", ids: Collection[str]) -> Mapping[str, str]:
     return found
 
 
+def of(api: "Api", lock: "v1.Lock | None") -> str:
+    """Return the pattern with which a state is frozen; empty if it is frozen alone, or not frozen."""
+    ids = [lock.freeze.id] if lock and lock.freeze and not lock.freeze.ended else []
+    return next(iter(patterns(api, ids).values()), "")
+
+
 def briefly(api: "Api", locks: "Sequence[v1.Lock | None]") -> list[str]:
     """Describe locks as `lock_brief` does, but each reason of a pattern's freeze only once."""
     counted = Counter(lock.freeze.id for lock in locks if lock and lock.freeze)

@@ -216,12 +216,13 @@ def lock_id(lock: "v1.Lock", *, for_people: bool) -> str:
 
 
 def lock_fields(
-    lock: "v1.Lock", now: datetime, *, for_people: bool, brief: bool = False
+    lock: "v1.Lock", now: datetime, *, for_people: bool, brief: bool = False, pattern: str = ""
 ) -> list[tuple[str, str]]:
     """Return names and values that describe a lock or a freeze, for a list of fields.
 
     With `for_people` the names differ from those of a state, the operation is in words, and a freeze has its
-    own ID instead of that of its lock. With `brief` who holds it is one name.
+    own ID instead of that of its lock. With `brief` who holds it is one name. `pattern` is the pattern with
+    which the state is frozen, if there is one.
     """
     freeze = lock.freeze
     if freeze:
@@ -230,6 +231,7 @@ def lock_fields(
         )
         return [
             ("frozen by", freezer(lock) if brief else frozen_by(lock)),
+            *([("frozen with", pattern)] if pattern else []),
             ("frozen since" if for_people else "since", moment(lock, "since", now) or "-"),
             ("until", f"{moment(freeze, 'until', now) or 'it is unfrozen'}{passed}"),
             ("reason", freeze.reason),

@@ -183,6 +183,7 @@ def _brief_row(
 )
 def _show(args: argparse.Namespace) -> None:
     from holdfast.api import v1
+    from holdfast_cli.api import frozen_patterns
 
     api = sign_in(args)
     state = api.get(v1.LockOfState, "locks", args.state)
@@ -190,7 +191,8 @@ def _show(args: argparse.Namespace) -> None:
         output.write_json(state.raw)
     elif state.lock:
         for_people, brief = output.is_brief(long=False), output.is_brief(long=args.long)
-        fields = lock_fields(state.lock, api.now(), for_people=for_people, brief=brief)
+        pattern = frozen_patterns.of(api, state.lock) if for_people else ""
+        fields = lock_fields(state.lock, api.now(), for_people=for_people, brief=brief, pattern=pattern)
         output.write(output.listed(fields))
     else:
         output.write(output.wrapped(f"The state {args.state} is not locked."))

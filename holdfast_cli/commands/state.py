@@ -243,7 +243,7 @@ def _show(args: argparse.Namespace) -> None:
     else:
         now = api.now()
         if output.is_brief(long=False):
-            fields = _in_order(state, now, brief=not args.long)
+            fields = _in_order(state, now, frozen_patterns.of(api, state.lock), brief=not args.long)
         else:
             fields = [*_fields(state, now), *_lock(state, now, for_people=False)]
         output.write(output.listed(fields))
@@ -289,10 +289,13 @@ def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]
     return [(name, value) for name, value in fields if value]
 
 
-def _in_order(state: "v1.StateDescription", now: datetime, *, brief: bool) -> list[tuple[str, str]]:
+def _in_order(
+    state: "v1.StateDescription", now: datetime, pattern: str, *, brief: bool
+) -> list[tuple[str, str]]:
     """Return the fields for people: what they look for first, and the IDs at the end.
 
-    If they are `brief`, the writer is one name, and the usual status is left out.
+    `pattern` is the pattern with which the state is frozen; empty if there is none. If the fields are
+    `brief`, the writer is one name, and the usual status is left out.
     """
     from holdfast.api import v1
 
@@ -308,17 +311,17 @@ def _in_order(state: "v1.StateDescription", now: datetime, *, brief: bool) -> li
         fields |= {"resources": _counted(state.resources)}
     above = [(name, fields.pop(name)) for name in _FIRST if name in fields]
     ids = [(name, fields.pop(name)) for name in _IDS if name in fields and state.version]
-    lock = _lock(state, now, for_people=True, brief=brief)
+    lock = _lock(state, now, pattern, for_people=True, brief=brief)
     lock_id = [lock.pop()] if state.lock else []
     return [(name, value) for name, value in (*above, *lock, *fields.items(), *ids, *lock_id) if value]
 
 
 def _lock(
-    state: "v1.StateDescription", now: datetime, *, for_people: bool, brief: bool = False
+    state: "v1.StateDescription", now: datetime, pattern: str = "", *, for_people: bool, brief: bool = False
 ) -> list[tuple[str, str]]:
     if state.lock is None:
         return [("lock", "none")]
-    return lock_fields(state.lock, now, for_people=for_people, brief=brief)
+    return lock_fields(state.lock, now, for_people=for_people, brief=brief, pattern=pattern)
 
 
 def _counted(counts: "v1.Resources") -> str:

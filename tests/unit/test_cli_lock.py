@@ -212,9 +212,10 @@ def test_a_lock_is_shown(stub: ApiStub, held_lock: object, said: list[str]) -> N
 
 def test_on_a_terminal_a_lock_has_its_operation_in_words_and_a_freeze_its_own_id(stub: ApiStub) -> None:
     plain = environment(stub, TERM="dumb")
+    patterns: list[str] = []
 
     def shown(held_lock: object) -> list[list[str]]:
-        stub.reply(of_lock(held_lock))
+        stub.reply(of_lock(held_lock), frozen_patterns(*patterns))
         lines = terminal.run([HOLDFAST, "lock", "show", NAME], plain, columns=200).splitlines()
         return [re.split(r"\s{2,}", line.strip()) for line in lines]
 
@@ -224,6 +225,11 @@ def test_on_a_terminal_a_lock_has_its_operation_in_words_and_a_freeze_its_own_id
     fields = shown(freeze())
     assert [name for name, _ in fields] == ["frozen by", "frozen since", "until", "reason", "freeze ID"]
     assert fields[-1] == ["freeze ID", 32 * "a"]
+    patterns = ["network/*"]
+    assert shown(freeze())[:2] == [["frozen by", "the token ada"], ["frozen with", "network/*"]]
+    assert "frozen with" not in dict(shown(freeze(id=32 * "b")))
+    stub.reply(of_lock(freeze()))
+    assert "frozen with" not in output(stub, "lock", "show", NAME)
 
 
 def test_a_client_that_imitates_a_principal_is_told_apart_from_it(stub: ApiStub) -> None:

@@ -250,7 +250,7 @@ def test_a_state_is_shown_with_its_writer_its_resources_and_its_lock(stub: ApiSt
     ("changed", "names"),
     [
         ({"lock": lock()}, ["locked by", "locked since", "locked for"]),
-        ({"lock": freeze()}, ["frozen by", "frozen since", "until", "reason"]),
+        ({"lock": freeze()}, ["frozen by", "frozen with", "frozen since", "until", "reason"]),
         ({}, ["lock"]),
     ],
 )
@@ -258,7 +258,9 @@ def test_a_terminal_shows_first_what_people_look_for_and_ids_last(
     stub: ApiStub, changed: dict[str, object], names: list[str]
 ) -> None:
     counts = {"managed": 12, "data": 0, "outputs": 3}
-    stub.reply(answer(state(operation="OperationTypeApply", resources=counts, **changed)))
+    pattern = {"id": 32 * "a", "by": "token:x", "reason": "incident 4711", "since": ago(days=2)}
+    freezes = answer({"freezes": [{**pattern, "pattern": "network/*"}]})
+    stub.reply(answer(state(operation="OperationTypeApply", resources=counts, **changed)), freezes)
     plain = environment(stub, TERM="dumb")
 
     lines = terminal.run([HOLDFAST, "state", "show", NAME], plain, columns=200).splitlines()
