@@ -103,7 +103,8 @@ class GitLab(PlainSource):
         self._remote.ask("DELETE", url, state, (HTTPStatus.OK, HTTPStatus.CONFLICT), body=body)
 
     def stopped_by_lock(self) -> tuple[str, str]:
-        return "every client that locks", "clients with -lock=false, and force-unlock"
+        # GitLab refuses every write of a locked state without the lock's ID.
+        return "every client", "force-unlock"
 
     def _url(self, state: str, rest: str) -> str:
         project, _, name = state.partition("#")

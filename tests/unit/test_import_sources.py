@@ -280,6 +280,10 @@ def test_a_lock_in_gitlab_is_held_and_released_by_its_own_id(gitlab: gitlab_serv
         source.lock("app#prod", lock())
 
 
+def test_a_lock_in_gitlab_stops_clients_without_locks_too(gitlab: gitlab_server.GitLab) -> None:
+    assert gitlab_source(gitlab, "app").stopped_by_lock() == ("every client", "force-unlock")
+
+
 def test_gitlab_may_throttle_for_a_minute(
     gitlab: gitlab_server.GitLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
