@@ -294,8 +294,8 @@ def _in_order(
 ) -> list[tuple[str, str]]:
     """Return the fields for people: what they look for first, and the IDs at the end.
 
-    `pattern` is the pattern with which the state is frozen; empty if there is none. If the fields are
-    `brief`, the writer is one name, and the usual status is left out.
+    If the fields are `brief`, the writer is one name, and the usual status is left out. `pattern` is the
+    pattern with which the state is frozen, or the empty string.
     """
     from holdfast.api import v1
 

@@ -274,10 +274,10 @@ def table(
 
     On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit; if
     that is because of few cells, only these are, as are cells that would take many lines. Such a row takes
-    one line if its cells fit without padding. A name in the first
-    column that takes more than half of the width, and does not fit beside the others, has a line of its own;
-    the only line of its row if there is nothing else in it. An empty cell is shown as `-`, so that columns
-    can be counted; the texts of a cell are joined by commas.
+    one line if its cells fit without padding. A name in the first column that takes more than half of the
+    width, and does not fit beside the others, has a line of its own; the only line of its row if there is
+    nothing else in it. An empty cell is shown as `-`, so that columns can be counted; the texts of a cell are
+    joined by commas.
     """
     if not sys.stdout.isatty():
         lines = [[_cell(cell, ",") for cell in row] for row in (headings, *rows)]
