@@ -18,7 +18,7 @@ from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.terminal import ages, output
 from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed, several
-from holdfast_cli.terminal.people import short_person
+from holdfast_cli.terminal.people import cut_inside, short_person
 
 if TYPE_CHECKING:
     from holdfast_cli.bucket.audit import Search, Source
@@ -465,7 +465,7 @@ class _Known:
 
     @staticmethod
     def _cut(client: str, most: int | None) -> str:
-        return client if most is None else output.cut_inside(client, most)
+        return client if most is None else cut_inside(client, most)
 
     def restored_serial(self, event: Mapping[str, Any]) -> str:
         """Return the serial of the version whose content a restore wrote again; empty if it is not known."""

@@ -191,18 +191,6 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
-def cut_inside(text: str, most: int) -> str:
-    """Return a text of at most `most` characters, with `…` in its middle in place of what is left out.
-
-    >>> cut_inside("deploy@build-agent-03", 12), cut_inside("ada@desk", 12)
-    ('deploy…nt-03', 'ada@desk')
-    """
-    if len(text) <= most:
-        return text
-    end = (most - 1) // 2
-    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
-
-
 def moment(time_: datetime, now: datetime | None = None) -> str:
     """Format a time for a sentence, such as `2027-02-19 15:44:05 UTC`; with `now`, followed by its age."""
     return f"{timestamp.sentence(time_)}{_age(time_, now)}"
@@ -274,10 +262,9 @@ def table(
 
     On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit; if
     that is because of few cells, only these are, as are cells that would take many lines. Such a row takes
-    one line if its cells fit without padding. A name in the first column that takes more than half of the
-    width, and does not fit beside the others, has a line of its own; the only line of its row if there is
-    nothing else in it. An empty cell is shown as `-`, so that columns can be counted; the texts of a cell are
-    joined by commas.
+    one line if its cells fit without padding. A name in the first column that takes over half of the width,
+    and does not fit beside the others, has a line of its own; the only line of its row if there is nothing
+    else. An empty cell is shown as `-`, so that columns can be counted; texts of a cell are joined by commas.
     """
     if not sys.stdout.isatty():
         lines = [[_cell(cell, ",") for cell in row] for row in (headings, *rows)]
@@ -305,8 +292,8 @@ def table(
     laid: list[str] = []
     for line, alone, kept, below, colour in zip_longest(lines, are_alone, shown, is_below, (None, *colours)):
         row = [line[0]] if alone else []
-        if any(below) and len(line) == beside and _fits(line, room):
-            row, below = [_squeezed(line, widths, room)], [False] * len(line)
+        if any(below) and len(line) == beside and (squeezed := _squeezed(line, widths, room)):
+            row, below = [squeezed], [False] * len(line)
         elif not alone or any(cell != "-" for cell in kept[1:beside]):
             cells = [_broken(cell, width) for cell, width in zip(kept, widths, strict=False)]
             row += [_side_by_side(parts, widths) for parts in zip_longest(*cells, fillvalue="")]
@@ -321,22 +308,18 @@ def table(
     return "\n".join(laid)
 
 
-def _fits(line: Sequence[str], room: int) -> bool:
-    from rich.cells import cell_len
-
-    return _total([*map(cell_len, line)]) <= room
-
-
 def _squeezed(line: Sequence[str], widths: Sequence[int], room: int) -> str:
-    """Return the cells of a row that fits, each as near to its column as the later ones let it."""
+    """Return a row on one line, each cell near its column; empty if the row does not fit."""
     from rich.cells import cell_len
 
-    text, end, start = "", -len(_GAP), 0
+    text, end, start = "", 0, 0
     for number, (cell, width) in enumerate(zip(line, widths, strict=True)):
         latest = room - _total([*map(cell_len, line[number:])])
-        place = max(end + len(_GAP), min(start, latest))
-        text += " " * (place - max(end, 0)) + cell
-        end, start = place + cell_len(cell), start + width + len(_GAP)
+        if latest < end:
+            return ""
+        place = min(max(start, end), latest)
+        text += " " * (place - cell_len(text)) + cell
+        end, start = place + cell_len(cell) + len(_GAP), start + width + len(_GAP)
     return text
 
 
@@ -443,17 +426,16 @@ def _starts(lines: Sequence[tuple[int, ...]], room: int) -> list[int]:
     headings, *_ = lines
     starts = [0, max(line[0] for line in lines) + len(_GAP)]
     counted = Counter(lines)
-    earliest = {line: starts[1] for line in counted if len(line) > 1}
+    earliest = dict.fromkeys(counted, starts[1])
     for number in range(2, len(headings)):
         places = {
             line: range(place + line[number - 1] + len(_GAP), room - _total(line[number:]) + 1)
             for line, place in earliest.items()
+            if len(line) >= number
         }
         start = _where_most_are(places, counted, places[headings])
         starts.append(start)
-        earliest = {
-            line: max(of.start, min(start, of.stop - 1)) for line, of in places.items() if len(line) > number
-        }
+        earliest = {line: max(of.start, min(start, of.stop - 1)) for line, of in places.items()}
     return starts
 
 

@@ -36,3 +36,15 @@ def short_person(principal: str | None, owner: str | None, who: str | None) -> s
     if not owner and kind == "token" and who in (None, "", principal):
         return f"token {cut(token, _OF_TOKEN + 1)}"
     return person(principal, owner, who)
+
+
+def cut_inside(text: str, most: int) -> str:
+    """Return a text of at most `most` characters, with `…` in its middle in place of what is left out.
+
+    >>> cut_inside("deploy@build-agent-03", 12), cut_inside("ada@desk", 12)
+    ('deploy…nt-03', 'ada@desk')
+    """
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
