@@ -1,6 +1,6 @@
 """The entry point of the `holdfast` command, and its exit codes.
 
-Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, or `holdfast state
+Exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage, or `holdfast state
 diff --exit-code` found differences, 126 and 127 `holdfast run` cannot start or find a program, 130
 interrupted (one line if something may have been changed).
 """
