@@ -18,7 +18,7 @@ DONE_WITH: Final[Mapping[Action, str]] = {
     Action.LOCK: "acquire locks: `terraform plan`",
     Action.UNLOCK: "release locks; by default remove [own locks](#own-locks): `lock break`",
     Action.WRITE: "write states: `terraform apply`; create and tag workspaces; `state declare`",
-    Action.FORCE_UNLOCK: "remove any lock: `terraform force-unlock`, `lock break`",
+    Action.FORCE_UNLOCK: "remove any lock except a freeze: `terraform force-unlock`, `lock break`",
     Action.DELETE: "`state delete`, `state undeclare`; delete workspaces",
     Action.UNDELETE: "`state undelete`",
     Action.RESTORE: "`state restore`",
