@@ -376,7 +376,7 @@ class Team:
             '1a2b3c4d-1111-4222-8333-444455556666" }',
         ),
         "The API has your domain name.",
-        deployed="[Change the address of each client](removing.md#when-the-apis-address-changes).",
+        deployed="[Change the address of each client](networks.md#when-the-apis-address-changes).",
         unset="none",
         default=None,
     )
