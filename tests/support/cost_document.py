@@ -17,6 +17,8 @@ from holdfast_cdk.team_settings import FEW_RATE, Memory, Team, Throttling
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
 _RUNS: Final = (100, 1_000, 10_000)
+_TEAMS: Final = 5
+"""The teams in the example that compares a stack for each team with one stack for all."""
 
 _INIT: Final = (READ, READ)
 _PLAN: Final = (*_INIT, READ, ACQUIRE, READ, RELEASE)
@@ -311,6 +313,7 @@ def document() -> str:
     plan, apply = (sum(map(len, command)) for command in (_PLAN, _APPLY))
     table = "\n".join(_table())
     backend, authorizer, sessions = _COLD_MS.values()
+    idle = _KEY + keep_warm_price()
     return f"""\
 # What it costs
 
@@ -318,7 +321,7 @@ def document() -> str:
 
 For people who pay for a team's stack. This page helps to estimate the bill, and lists what increases it.
 
-In the first year, a team's stack costs {_KEY + keep_warm_price():.2f} dollars a month without any run, mostly
+In the first year, a team's stack costs {idle:.2f} dollars a month without any run, mostly
 for its KMS key. Every 100 runs cost about {cents():.1f} cents more. A run is a `plan` and an `apply` over
 `backend "http"`. The amounts on this page are **computed** from AWS's prices. They do not come from a bill.
 
@@ -365,6 +368,11 @@ last month of the first year |
 
 | What | Costs |
 | --- | --- |
+| several teams | each stack has its own functions, and by default its own key. Without any run, \
+{_TEAMS} stacks cost {_TEAMS * idle:.2f} dollars a month. If {_TEAMS} teams share one stack, and each has \
+its own [scope](../use/access.md#scopes), the stack costs {idle:.2f} dollars. A run costs the same in both \
+cases. The amounts of `alarms`, `notify`, `watch` and `replica` below are for each stack that has the \
+setting |
 | `keep_warm = true`, the default | {keep_warm_price():.2f} dollars a month, even without requests |
 | `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, which send [more requests](../understand/speed.md) |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old versions |
