@@ -81,7 +81,8 @@ def test_each_job_signs_in_by_the_record_that_the_page_has_for_it(
 
 def test_the_page_names_each_issuer_for_which_a_claim_about_the_owner_is_demanded() -> None:
     [sentence] = re.findall(
-        r"all their customers\. (For .*?) `holdfast trust create` demands", TEXT.replace("\n", " ")
+        r"all their customers\. (For these issuers, .*? demands .*?\.) For other issuers",
+        TEXT.replace("\n", " "),
     )
 
     assert set(re.findall("`(https://[^`]+)`", sentence)) == trust._OWNER_CLAIMS.keys()  # noqa: SLF001
