@@ -140,7 +140,7 @@ function Remove(props: Removal & { route: string; query: { id: string; version?:
     const path = `${route}/${name}?${new URLSearchParams(wanted)}`;
     if ((await send<Schemas["Removed"]>("DELETE", path)).removed) return done;
     const trail = mayLook && (await get<Schemas["Activity"]>("activity", { state: name }).catch(() => undefined));
-    return `It was already removed: ${say.remover(trail ? trail.events : [], query.id)}.`;
+    return `The ${route === "freeze" ? route : "lock"} of ${name} was already gone: ${say.remover(trail ? trail.events : [], query.id)}.`;
   };
   return <Ask {...props} make={make} send={remove} undone="Nothing was removed." />;
 }

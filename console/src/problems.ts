@@ -14,7 +14,7 @@ const KNOWN: Record<number, [string, string]> = {
   413: ["This is too large to show", ""],
   423: ["The state is locked or frozen", ""],
   429: ["Too many requests at the moment", "The team shares a limit of requests. Try again"],
-  503: ["S3 did not respond in time", "Nothing is lost. Try again"],
+  503: ["The service did not respond in time", "Nothing is lost. Try again"],
 };
 
 /** Returns the names that the API suggests for one that does not exist. */

@@ -280,7 +280,8 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
         )
     if found:
         missing = sum(gap.last - gap.first + 1 for gap in found)
-        raise CommandError(f"The numbers show that {missing} events are missing in the audit log.")
+        are = "1 event is" if missing == 1 else f"{missing} events are"
+        raise CommandError(f"By the numbers of the other events, {are} missing from the audit log.")
 
 
 def follow(

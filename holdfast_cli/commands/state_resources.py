@@ -250,7 +250,7 @@ of them.""",
             type=rules.unicode_text,
             default=None,
             metavar="WORD",
-            help="a part of the address, in upper or lower case",
+            help="a part of the resource's address; upper and lower case are the same",
         ),
         option(
             "--type", type=rules.unicode_text, metavar="TYPE", help="the whole type, such as aws_instance"

@@ -358,7 +358,7 @@ class _At:
             if _outputs(found).get(names.BUCKET_NAME) == name:
                 yield Level.OK, f"The bucket {name} belongs to the stack {stack}."
                 return
-            which = f"the stack {stack}, which is {found['StackStatus']}, does not have this bucket"
+            which = f"the outputs of the stack {stack} ({found['StackStatus']}) do not name this bucket"
             do = (
                 "If the stack is being deployed now, wait until the deployment ends, and run this check "
                 "again. Otherwise delete the stack, and then import the bucket as docs/operate/removing.md "

@@ -178,7 +178,7 @@ def open_hcp(settings: Settings, environment: Mapping[str, str] = os.environ) ->
     variable = cloud_config.token_variable(name)
     token = environment.get(variable) or _token_of_login(environment, urlsplit(host).netloc)
     if not token:
-        raise UsageError(f"There is no token for {address}: run `terraform login`, or set {variable}.")
+        raise UsageError(f"There is no token for {address}: run `terraform login {name}`, or set {variable}.")
     kind = "application/vnd.api+json"
     headers = {"Authorization": f"Bearer {token}", "Accept": kind, "Content-Type": kind}
     needs = f"the token from {variable} or `terraform login` may read and lock the workspaces"

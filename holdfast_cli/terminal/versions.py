@@ -52,7 +52,7 @@ def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None
     if theirs is None or ours is None:
         return (
             f"The deployed functions have version {deployed}, and this command has version {command}.",
-            "Deploy the stack again, or use the command of that version.",
+            f"Deploy the stack again, or use a command of version {deployed}.",
         )
     if _order(theirs) == _order(ours):
         return None

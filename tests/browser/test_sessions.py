@@ -195,7 +195,7 @@ def test_a_token_with_several_grants_sees_of_each_state_what_it_may(
 
 
 ANSWERS = {
-    503: ('{"error": "undecided", "message": "S3 did not confirm."}', "S3 did not respond in time"),
+    503: ('{"error": "undecided", "message": "S3 did not confirm."}', "The service did not respond in time"),
     429: ('{"message": "Too Many Requests"}', "Too many requests at the moment"),
 }
 """Status -> a response with it, the second one as API Gateway makes it, and what the page says."""

@@ -387,7 +387,7 @@ def test_a_maintainer_breaks_the_lock_that_the_page_shows_and_the_second_one_is_
     expect(first.dialog.locator("code")).to_have_text("terraform plan")
     assert strict.lock(state) is None
     second.dialog.get_by_role("button", name="Break the lock").click()
-    expect(second.dialog).to_contain_text("It was already removed")
+    expect(second.dialog).to_contain_text(f"The lock of {state} was already gone: ")
 
 
 def test_a_maintainer_freezes_and_unfreezes_and_terraform_prints_the_reason(

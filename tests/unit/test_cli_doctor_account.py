@@ -234,7 +234,7 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
             PROBLEM,
             " of an earlier stack still exists, but there is no stack ",
         ),
-        ("", ROLLED_BACK, "bucket.name", PROBLEM, "which is ROLLBACK_COMPLETE, does not have this bucket"),
+        ("", ROLLED_BACK, "bucket.name", PROBLEM, "(ROLLBACK_COMPLETE) do not name this bucket"),
         ("", DENIED, "bucket.name", PROBLEM, "belongs to another account"),
     ],
 )

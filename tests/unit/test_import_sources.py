@@ -508,7 +508,9 @@ def test_the_token_of_hcp_is_terraforms_own(stub: ApiStub, tmp_path: Path) -> No
     assert list(open_hcp(Settings((f"hcp://{host}/acme",)), {"HOME": str(tmp_path)}).states()) == []
     assert "authorization" not in stub.asked[0].headers
     assert stub.asked[1].headers["authorization"] == "Bearer made-up"
-    with pytest.raises(UsageError, match=r"run `terraform login`, or set TF_TOKEN_app_terraform_io\."):
+    with pytest.raises(
+        UsageError, match=r"run `terraform login app\.terraform\.io`, or set TF_TOKEN_app_terraform_io\."
+    ):
         open_hcp(Settings(("hcp://app.terraform.io/acme",)), NOBODY)
 
 

@@ -22,6 +22,10 @@ from holdfast.state.write import Written
 from holdfast.work import Work
 
 _MEGABYTE: Final = 1_000_000
+_NOT_WRITTEN: Final = (
+    "Nothing was written. If the client left an errored.tfstate, keep it: docs/use/errors.md says what to "
+    "do with it. Otherwise run the command again."
+)
 
 
 def create(
@@ -82,7 +86,7 @@ def commit(work: Work, staged: Store, upload: UploadId) -> Written:
         if written is None:
             raise UploadMissing(
                 "No content was uploaded for this state version, or the content was removed afterwards. "
-                "Nothing was written; run the command again."
+                f"{_NOT_WRITTEN}"
             )
         return written
     if isinstance(stored, Larger):
@@ -142,7 +146,7 @@ def _compare(body: bytes, announced: UploadId) -> StateDocument:
     if hashlib.md5(body, usedforsecurity=False).hexdigest() != announced.md5:
         raise UploadAltered(
             "The uploaded content does not have the MD5 digest that the client announced. The content was "
-            "cut off or altered, or it is another file. Nothing was written; run the command again."
+            f"cut off or altered, or it is another file. {_NOT_WRITTEN}"
         )
     parsed = document.parse(body)
     uploaded = parsed.revision
@@ -150,6 +154,6 @@ def _compare(body: bytes, announced: UploadId) -> StateDocument:
         raise UploadAltered(
             f"The uploaded content has the serial {uploaded.serial} and the lineage {uploaded.lineage!r}, "
             f"but the client announced the serial {announced.serial} and the lineage {announced.lineage!r}. "
-            "Nothing was written; run the command again."
+            f"{_NOT_WRITTEN}"
         )
     return parsed
