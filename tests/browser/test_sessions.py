@@ -139,6 +139,8 @@ PAGES = {
     "Activity": Action.READ_ACTIVITY,
     "Find": Action.READ,
 }
+TABS = {"History": Action.READ_HISTORY, "Activity": Action.READ_ACTIVITY}
+"""The pages of a state that need an action; the others are offered to each role."""
 PARTS = (Action.READ_HISTORY, Action.READ_OUTPUTS, Action.READ)
 """The actions that parts of a state's page need: its sizes, outputs and resources."""
 CHANGES = {
@@ -173,6 +175,9 @@ def test_a_role_is_offered_what_it_may_do_and_nothing_else(
         if shown == "Lineage":
             withheld = sum(action not in may for action in PARTS)
             expect(console.page.get_by_text("needs the role")).to_have_count(withheld)
+            tabs = console.page.get_by_role("navigation", name="Pages of the state").get_by_role("link")
+            wanted = [tab for tab in ("Now", *TABS, "Configuration") if TABS.get(tab) in {None, *may}]
+            expect(tabs).to_have_text(wanted)
         buttons = console.page.get_by_role("main").locator("button:not(.age, [aria-label^=Copy])").all()
         offered |= {one.get_attribute("aria-label") or one.inner_text() for one in buttons}
     changes = {change for change, action in CHANGES.items() if action in may}
