@@ -165,7 +165,15 @@ function Bar({ state, ask }: Asks & { state: State }) {
       <Copy text={backendBlock(apiAddress(), name)} what="backend block">
         Copy backend block
       </Copy>
-      {version && may(me, "read", name) && (size ?? 0) <= WHOLE && <Download {...{ name, version }} />}
+      {version &&
+        may(me, "read", name) &&
+        ((size ?? 0) <= WHOLE ? (
+          <Download {...{ name, version }} />
+        ) : (
+          <Copy text={`holdfast state get ${name}`} what="download command">
+            Copy download command
+          </Copy>
+        ))}
       {!lock && may(me, "freeze", name) && <Button onClick={() => ask("freeze")}>Freeze …</Button>}
     </div>
   );
@@ -192,7 +200,7 @@ function Download({ name, version }: { name: string; version: string }) {
   };
   return (
     <>
-      <Button title="The whole state, with its sensitive values" disabled={busy} onClick={save}>
+      <Button title="With its sensitive values" disabled={busy} onClick={save}>
         {busy ? "Downloading …" : "Download"}
       </Button>
       {problem && (

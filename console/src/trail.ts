@@ -115,8 +115,8 @@ const refusalWords = (code: string): string =>
 
 /**
  * Returns what happened in words and without IDs; empty if the event's name says it all. `events` are all that were
- * read: an earlier one may tell the serial of the version that was restored, or the name of who held a lock. `states` is how many
- * states a freeze of a pattern froze, or its end unfroze.
+ * read: another one may tell the name of who held a lock. `states` is how many states a freeze of a pattern froze, or
+ * its end unfroze.
  */
 export function told(event: Event, events: readonly Event[], states = 0): string {
   const field = (name: string) => text(event, name);
@@ -125,8 +125,7 @@ export function told(event: Event, events: readonly Event[], states = 0): string
   const error = isCode ? "" : field("error");
   const [before, serial] = [field("serial_before"), field("serial")];
   const isWrite = name !== "state.unchanged"; // it has the fields of the write that it made needless
-  const source = field("restored_from");
-  const earlier = text(events.find((one) => source && text(one, "version_id") === source) ?? {}, "serial");
+  const earlier = field("restored_serial");
   const operation = field("operation");
   const holder = field("held_by") && people(events)(event, "held_by");
   const by = holder ? ` by ${person(holder)}` : "";
@@ -134,7 +133,7 @@ export function told(event: Event, events: readonly Event[], states = 0): string
   const parts = [
     name === "token.changed" && short(`token:${field("token")}`),
     error && (name === "request.failed" ? "a fault of Holdfast" : refusalWords(error)) + (isHeld ? by : ""),
-    operation && !source && (s3Words(operation) || inSentence(operation)),
+    operation && !field("restored_from") && (s3Words(operation) || inSentence(operation)),
     by && !isHeld && (!freeze ? "held" : isWrite ? "frozen" : "frozen already") + by,
     serial && `serial ${isWrite && before && before !== serial ? `${before} → ` : ""}${serial}`,
     isWrite && earlier && `restored from serial ${earlier}`,

@@ -22,8 +22,11 @@ export function person({ principal, owner, who }: By): string {
   return (principal && owner) || said || (principal && short(principal)) || "another program";
 }
 
-/** A principal as people read it: enough of a token's ID to tell it from others. */
-export const short = (principal: string): string => principal.replace(/^token:(\w{8})\w+$/, "token $1…");
+/** A principal as people read it: enough of a token's ID to tell it from others, or an AWS role and its session. */
+export const short = (principal: string): string =>
+  principal
+    .replace(/^token:(\w{8})\w+$/, "token $1…")
+    .replace(/^arn:.*?role\/(?:AWSReservedSSO_(.*)_\w*|(.*))\//, "$1$2/");
 
 /**
  * Returns by which name to call those who appear on one page: an owner is taken from the others of the same principal.

@@ -50,8 +50,14 @@ test("People are called by name: the owner, else what the client says, in quotes
   equal(say.person({ principal: "token:b", who: 'olga" by ops\n\u202e' }), '"olga\\" by ops??"');
   equal(say.person({ principal: null, owner: "bea", who: "" }), "another program");
   equal(say.person({ principal: "token:3i0qjpfyqw9ppzgfsvun" }), "token 3i0qjpfy…");
-  for (const principal of ["arn:aws:sts::123456789012:assumed-role/Deployer/ada", "oidc:https://ci#token:abcdefgh"])
-    equal(say.person({ principal }), principal);
+  const role = "arn:aws:sts::123456789012:assumed-role";
+  equal(say.person({ principal: `${role}/Deployer/ada` }), "Deployer/ada");
+  equal(
+    say.person({ principal: `${role}/AWSReservedSSO_Read_Only_1a2b3c4d5e6f7a8b/ada@corp.com` }),
+    "Read_Only/ada@corp.com",
+  );
+  equal(say.identity({ principal: `${role}/Deployer/ada` }), `${role}/Deployer/ada`);
+  equal(say.person({ principal: "oidc:https://ci#token:abcdefgh" }), "oidc:https://ci#token:abcdefgh");
   deepEqual(say.lockedBy({ ...LOCK, owner: "bea", freeze: FREEZE }), { principal: "token:c", owner: "bea" });
 });
 

@@ -144,7 +144,8 @@ NOTIFIED: Final = (
 FIELDS: Final = (
     *("principal", "owner", "subject", "source", "role", "trust"),
     *("state", "lock_id", "held_by", "operation", "who"),
-    *("serial_before", "serial", "version_id", "marker_left", "restored_from", "freeze", "until"),
+    *("serial_before", "serial", "version_id", "marker_left", "restored_from", "restored_serial"),
+    *("freeze", "until"),
     *("token", "session", "reason", "error", "status", "source_ip", "request_id", "stream", "number"),
 )
 """The fields of a log line that the audit trail keeps in its event, beside `ADDED_FIELDS`."""

@@ -76,6 +76,7 @@ def restore(request: Request) -> Response:
             "serial_before": before.serial if before else None,
             "version_id": restored.version_id,
             "restored_from": restored.restored_from,
+            "restored_serial": restored.restored.serial,
             "reason": members["reason"],
         },
         event=_unless(restored.changed),

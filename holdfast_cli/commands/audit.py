@@ -18,6 +18,7 @@ from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.terminal import ages, output
 from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed, several
+from holdfast_cli.terminal.flowing import flowing
 from holdfast_cli.terminal.people import cut_inside, short_person
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
 """The fields of an event that an option of the same name selects by."""
 DETAILS = (
     *("error", "reason", "serial_before", "serial", "version_id"),
-    *("restored_from", "lock_id", "held_by"),
+    *("restored_from", "restored_serial", "lock_id", "held_by"),
     *("operation", "who", "freeze", "until", "source_ip", "token", "session", "trust", "role"),
 )
 """The fields of an event that the last column of the table shows."""
@@ -348,7 +349,8 @@ def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Nam
 def _brief_table(events: Sequence[Mapping[str, Any]], now: datetime, *, has_states: bool) -> str:
     """Return events as a table whose rows usually take one line.
 
-    For that, clients' names are cut, but not more than needed, and never so that two look alike.
+    For that, clients' names are cut, but not more than needed, and never so that two look alike. If that is
+    not enough, details are cut at their ends.
     """
     known = _Known()
     known.learn(events)
@@ -356,13 +358,14 @@ def _brief_table(events: Sequence[Mapping[str, Any]], now: datetime, *, has_stat
     headings = ("AGE", "EVENT", "WHO", "STATE", "DETAIL")
     columns = [number for number, name in enumerate(headings) if has_states or name != "STATE"]
     found: list[str] = []
-    for longest in known.lengths():
+    lengths = list(known.lengths())
+    for longest, cut_last in [*((each, False) for each in lengths), (lengths[-1], True)]:
         known.longest = longest
         rows = [(_age(each.event, now), *_brief(each, known)) for each in folded]
         picked = [[row[number] for number in columns] for row in (headings, *rows)]
-        found.append(output.flowing(picked[0], picked[1:]))
+        found.append(flowing(picked[0], picked[1:], cut_last=cut_last))
         if found[-1].count("\n") <= len(rows) * (1 + _TWO_LINES):
-            return found[-1]
+            break
     return min(found, key=lambda text: text.count("\n"))
 
 
@@ -402,7 +405,7 @@ def _freeze_of(event: Mapping[str, Any]) -> object:
 
 
 class _Known:
-    """Facts in some events that others lack: names of principals, and serials of versions.
+    """Names of principals in some events that others lack.
 
     The owner in an event counts for all events of its principal. The name that a client says counts only for
     events of its principal with the same lock ID, because clients on several machines can share a token.
@@ -417,10 +420,9 @@ class _Known:
         self._of_locks: dict[tuple[str, str], str] = {}
         self._owners: dict[str, str] = {}
         self._trusts: dict[str, set[str]] = {}
-        self._serials: dict[str, str] = {}
 
     def learn(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Add the facts in events."""
+        """Add the names in events."""
         for event in events:
             principal, lock = _caller(event), _text(event, "lock_id")
             said = _text(event, "who")
@@ -431,8 +433,6 @@ class _Known:
                 self._owners[principal] = owner
             if principal and (trust := _text(event, "trust")):
                 self._trusts.setdefault(principal, set()).add(trust)
-            if serial := _text(event, "serial"):
-                self._serials[_text(event, "version_id")] = serial
 
     def name(self, event: Mapping[str, Any]) -> str:
         """Return who caused an event, in a few words; empty if that is not known."""
@@ -454,7 +454,7 @@ class _Known:
 
     def _called(self, principal: str, owner: str, client: str, trust: str) -> str:
         said = "" if client == principal else self._cut(client, self.longest)
-        if trust and not owner and not said:
+        if trust and not (owner or said or principal.startswith("arn:")):
             return f"trust {trust}"
         return short_person(principal, owner, said) if principal else ""
 
@@ -467,10 +467,6 @@ class _Known:
     @staticmethod
     def _cut(client: str, most: int | None) -> str:
         return client if most is None else cut_inside(client, most)
-
-    def restored_serial(self, event: Mapping[str, Any]) -> str:
-        """Return the serial of the version whose content a restore wrote again; empty if it is not known."""
-        return self._serials.get(_text(event, "restored_from"), "")
 
 
 def _caller(event: Mapping[str, Any]) -> str:
@@ -522,15 +518,15 @@ def _facts(event: Mapping[str, Any], known: _Known) -> list[str]:
         "" if (kind, operation) in _USUAL or kind in _SAY_IT else operation,
         f"{'frozen' if kind in _FREEZES else 'held'} by {holder}" if holder and not is_own_freeze else "",
         trust if kind == Event.SESSION_CREATED and event.get("trust") and trust != known.name(event) else "",
-        _serials(event, known),
+        _serials(event),
     ]
 
 
-def _serials(event: Mapping[str, Any], known: _Known) -> str:
+def _serials(event: Mapping[str, Any]) -> str:
     """Return which serial was written; and which was restored, or was there before if it is not the next."""
     serial, before = _text(event, "serial"), _text(event, "serial_before")
     if serial and _text(event, "event") in _SAY_IT:
-        restored = known.restored_serial(event)
+        restored = _text(event, "restored_serial")
         return f"serial {serial}, restored from serial {restored}" if restored else f"serial {serial}"
     is_jump = before.isdecimal() and serial.isdecimal() and int(serial) not in (int(before), int(before) + 1)
     return f"serial {before} to {serial}" if is_jump else f"serial {serial}" if serial else ""

@@ -10,8 +10,7 @@ import re
 import shutil
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import zip_longest
@@ -21,11 +20,11 @@ from holdfast import timestamp
 from holdfast_cli.errors import CommandError, OutputClosedError
 from holdfast_cli.terminal import ages
 
-_NARROWEST = 16
+NARROWEST = 16
 """The smallest width of a line in cells, because narrower text is hard to read."""
 _USUAL = os.terminal_size((80, 24))
 """Columns and lines of a terminal that does not report its size."""
-_GAP = "  "
+GAP = "  "
 """The space between two columns."""
 _BAR: Final = 20
 """The length of the bar that shows how much is done."""
@@ -222,6 +221,14 @@ def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
     return captured.get()
 
 
+def heading(text: str) -> str:
+    """Return the head of a table in bold letters for a terminal, unless NO_COLOR is set."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
+    if not sys.stdout.isatty() or is_plain:
+        return text
+    return f"\x1b[1m{text}\x1b[0m"  # `coloured` would import what most lists do without
+
+
 def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | None = None) -> str:
     """Wrap sentences for a terminal; for any other output, return them unchanged.
 
@@ -234,7 +241,7 @@ def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | Non
     if not stream.isatty():
         return head + text
     indent = len(head) + hanging
-    room = _columns(stream) - indent
+    room = columns(stream) - indent
     lines = [
         part
         for number, line in enumerate(text.split("\n"))
@@ -269,10 +276,10 @@ def table(
     if not sys.stdout.isatty():
         lines = [[_cell(cell, ",") for cell in row] for row in (headings, *rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(_GAP.join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        return "\n".join(GAP.join(map(str.ljust, line, widths)).rstrip() for line in lines)
     lines = [[_cell(cell, ", ") for cell in row] for row in (headings, *rows)]
-    room = _columns(sys.stdout)
-    longest = max(room // 2, room - _total([0, *_widest(lines)[1:]]))
+    room = columns(sys.stdout)
+    longest = max(room // 2, room - total_width([0, *_widest(lines)[1:]]))
     are_alone = [len(headings) > 1 and _unbroken(line[0]) > longest for line in lines]
     beside_names = [["", *line[1:]] if alone else line for line, alone in zip(lines, are_alone, strict=True)]
     shown = _without_tall_cells(_without_wide_words(beside_names, room), room)
@@ -304,7 +311,7 @@ def table(
                 if is_there and cell != "-"
             ]
         text = "\n".join(row)
-        laid.append(coloured(text, colour) if colour else text)
+        laid.append(coloured(text, colour) if colour else text if laid else heading(text))
     return "\n".join(laid)
 
 
@@ -314,12 +321,12 @@ def _squeezed(line: Sequence[str], widths: Sequence[int], room: int) -> str:
 
     text, end, start = "", 0, 0
     for number, (cell, width) in enumerate(zip(line, widths, strict=True)):
-        latest = room - _total([*map(cell_len, line[number:])])
+        latest = room - total_width([*map(cell_len, line[number:])])
         if latest < end:
             return ""
         place = min(max(start, end), latest)
         text += " " * (place - cell_len(text)) + cell
-        end, start = place + cell_len(cell) + len(_GAP), start + width + len(_GAP)
+        end, start = place + cell_len(cell) + len(GAP), start + width + len(GAP)
     return text
 
 
@@ -329,11 +336,11 @@ def _without_wide_words(lines: Sequence[Sequence[str]], room: int) -> Sequence[S
     Less than half of the cells of a column are left out, and none of the first column.
     """
     left = [list(line) for line in lines]
-    while len(least := _least(left)) > 1 and _total(least) > room:
+    while len(least := _least(left)) > 1 and total_width(least) > room:
         _, number = max((width, number) for number, width in enumerate(least[1:], 1))
         words = [_unbroken(line[number]) for line in left]
         cells = ["" if width == max(words) else line[number] for line, width in zip(left, words, strict=True)]
-        if max(words) <= _NARROWEST or 2 * cells.count("") >= len(left):
+        if max(words) <= NARROWEST or 2 * cells.count("") >= len(left):
             break
         for line, cell in zip(left, cells, strict=True):
             line[number] = cell
@@ -371,7 +378,7 @@ def _with_cells_that_fit(
         whole = [line[number] for line in lines]
         if number and number < len(wider):
             out = [_unbroken(cell) for cell, left in zip(whole, cells, strict=True) if cell != left]
-            most = wider[number] + room - _total(wider)
+            most = wider[number] + room - total_width(wider)
             width = wider[number] = max([wider[number], *(word for word in out if word <= most)])
             fitting = [_unbroken(cell) <= width and len(_broken(cell, width)) <= _TALLEST for cell in whole]
             columns.append(
@@ -382,75 +389,6 @@ def _with_cells_that_fit(
     return list(zip(*columns, strict=True)), wider
 
 
-def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table for a terminal in which a row takes one line if its cells fit side by side.
-
-    A cell that is wider than its column moves the next ones to the right. If the row then does not fit, cells
-    move to the left. If it does not fit without padding, its last cells are below the others. Empty cells at
-    the end of a row are left out.
-    """
-    from rich.cells import cell_len
-
-    lines = [[*headings], *([plain(cell) or "-" for cell in row] for row in rows)]
-    for line in lines[1:]:
-        while len(line) > 1 and line[-1] == "-":
-            line.pop()
-    widths = [tuple(map(cell_len, line)) for line in lines]
-    room = _columns(sys.stdout)
-    starts = _starts(widths, room)
-    indent = " " * starts[1]
-    laid = []
-    for line, of_cells in zip(lines, widths, strict=True):
-        text, end, beside = line[0], of_cells[0], 1
-        fits = starts[1] + _total(of_cells[1:]) <= room
-        for number, start in enumerate(starts[1 : len(line)], 1):
-            latest = room - _total(of_cells[number:]) if fits else start
-            place = max(end + len(_GAP), min(start, latest))
-            if place + of_cells[number] > room:
-                break
-            text += " " * (place - end) + line[number]
-            end, beside = place + of_cells[number], number + 1
-        below = [cell for cell in line[beside:] if cell != "-"]
-        if below and len(indent) + cell_len(together := _GAP.join(below)) <= room:
-            below = [together]
-        laid += [text, *(wrapped(cell, head=indent) for cell in below)]
-    return "\n".join(laid)
-
-
-def _starts(lines: Sequence[tuple[int, ...]], room: int) -> list[int]:
-    """Return where the columns of `flowing` start, from the widths of all cells; the first are the headings.
-
-    The first two columns are in line in all rows. Each other column starts where most rows let it: where
-    their cells can start, or to the right of a row's last cell.
-    """
-    headings, *_ = lines
-    starts = [0, max(line[0] for line in lines) + len(_GAP)]
-    counted = Counter(lines)
-    earliest = dict.fromkeys(counted, starts[1])
-    for number in range(2, len(headings)):
-        places = {
-            line: range(place + line[number - 1] + len(_GAP), room - _total(line[number:]) + 1)
-            for line, place in earliest.items()
-            if len(line) >= number
-        }
-        start = _where_most_are(places, counted, places[headings])
-        starts.append(start)
-        earliest = {line: max(of.start, min(start, of.stop - 1)) for line, of in places.items()}
-    return starts
-
-
-def _where_most_are(
-    places: Mapping[tuple[int, ...], range], counted: Mapping[tuple[int, ...], int], possible: range
-) -> int:
-    """Return the first of the possible places that is one of most rows; `counted` has how many each are."""
-
-    def rows(start: int) -> int:
-        return sum(counted[line] for line, of_row in places.items() if start in of_row)
-
-    found = {each.start for each in places.values() if each and each.start in possible}
-    return max(sorted(found) or [possible.start], key=rows)
-
-
 def _cell(cell: str | Sequence[str] | None, comma: str) -> str:
     return plain(cell if isinstance(cell, str) else comma.join(cell or ())) or "-"
 
@@ -458,11 +396,11 @@ def _cell(cell: str | Sequence[str] | None, comma: str) -> str:
 def _widths(lines: Sequence[Sequence[str]], room: int) -> list[int]:
     """Return the widths of the first columns that fit side by side, at least of the first column."""
     widest, least = _widest(lines), _least(lines)
-    while len(least) > 1 and _total(least) > room:
+    while len(least) > 1 and total_width(least) > room:
         least.pop()
     for limit in range(max(widest), -1, -1):
         widths = [max(low, min(width, limit)) for low, width in zip(least, widest, strict=False)]
-        if _total(widths) <= room:
+        if total_width(widths) <= room:
             return widths
     return least
 
@@ -477,19 +415,17 @@ def _widest(lines: Sequence[Sequence[str]]) -> list[int]:
 def _least(lines: Sequence[Sequence[str]]) -> list[int]:
     """Return the smallest widths of columns in which no word is broken."""
     words = (max(map(_unbroken, column)) for column in zip(*lines, strict=True))
-    return [
-        max(min(width, _NARROWEST), longest) for width, longest in zip(_widest(lines), words, strict=True)
-    ]
+    return [max(min(width, NARROWEST), longest) for width, longest in zip(_widest(lines), words, strict=True)]
 
 
-def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + len(_GAP) * (len(widths) - 1)
+def total_width(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
 def _side_by_side(parts: Sequence[str], widths: Sequence[int]) -> str:
     from rich.cells import set_cell_size
 
-    return _GAP.join(map(set_cell_size, parts, widths)).rstrip()
+    return GAP.join(map(set_cell_size, parts, widths)).rstrip()
 
 
 def _unbroken(text: str) -> int:
@@ -508,7 +444,7 @@ def _broken(text: str, room: int, more: int = 0) -> list[str]:
     """Break a text into lines, at its spaces and between wide letters; the first line has `more` cells."""
     from rich.cells import cell_len, chop_cells
 
-    room = max(room, _NARROWEST)
+    room = max(room, NARROWEST)
     if cell_len(text) <= room + more:
         return [text]
     lines: list[str] = []
@@ -525,7 +461,7 @@ def _broken(text: str, room: int, more: int = 0) -> list[str]:
     return lines
 
 
-def _columns(stream: TextIO) -> int:
+def columns(stream: TextIO) -> int:
     """Return the number of columns of a terminal; COLUMNS overrides it."""
     try:
         size = os.get_terminal_size(stream.fileno())
@@ -559,7 +495,7 @@ class Progress:
         can_erase = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         if can_erase and time.monotonic() >= self._silent_until:
             # A line that the terminal wraps could not be erased.
-            _to_standard_error(f"{self._ERASE}{text[: _columns(sys.stderr) - 1]}")
+            _to_standard_error(f"{self._ERASE}{text[: columns(sys.stderr) - 1]}")
             self._is_shown = True
             self._silent_until = time.monotonic() + 0.1
 

@@ -1,5 +1,6 @@
 """Names of those who did something."""
 
+import re
 from typing import Final
 
 from holdfast.access import ANOTHER_PROGRAM, called, claimed
@@ -8,21 +9,31 @@ from holdfast_cli.terminal.output import cut
 _OF_TOKEN: Final = 8
 """How many characters of a token's ID a column has."""
 
+_OF_ROLE: Final = re.compile(
+    r"arn:.*?:assumed-role/(?:AWSReservedSSO_(?P<set>.*)_\w*|(?P<role>.*))/(?P<session>.*)"
+)
+"""The principal of a session of an IAM role. IAM Identity Center names a role after a permission set."""
+
 
 def person(principal: str | None, owner: str | None, who: str | None) -> str:
     """Return who did something in one name: the owner of the credentials, else what the client says.
 
-    What the client says is in quotes, because it proves nothing. Without both it is the principal.
+    What the client says is in quotes, because it proves nothing. Without both it is the principal, of a role
+    in AWS its name and the session's.
 
     >>> person("token:x", "bob@example.com", "bob@desk"), person("token:x", None, "bob@desk")
     ('bob@example.com', '"bob@desk"')
     >>> person("token:x", None, "")
     'the token x'
+    >>> person("arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_Developer_1a2b3c4d5e6f7a8b/ada", "", "")
+    'Developer/ada'
     """
     if owner:
         return owner
     if who and who != principal:
         return claimed(who)
+    if of_role := _OF_ROLE.fullmatch(principal or ""):
+        return f"{of_role['set'] or of_role['role']}/{of_role['session']}"
     return called(principal, "") if principal else ANOTHER_PROGRAM
 
 

@@ -139,6 +139,22 @@ def test_a_reader_downloads_the_whole_state(strict: Team, new_console: NewConsol
     assert started.value.path().read_bytes() == strict.current("network/prod")
 
 
+def test_a_reader_gets_the_command_for_a_state_that_the_api_does_not_send_whole(
+    new_console: NewConsole,
+) -> None:
+    console = new_console("reader", permissions=["clipboard-read", "clipboard-write"])
+    console.page.route(
+        "**/manage/v1/states/network/prod",
+        lambda route: route.fulfill(json=route.fetch().json() | {"size": 6_291_457}),
+    )
+    console.open("#/states/network/prod")
+    console.button("Copy download command").click()
+    expect(console.page.get_by_text("Copied download command.")).to_be_attached()
+    assert console.page.evaluate("navigator.clipboard.readText()") == "holdfast state get network/prod"
+    expect(console.button("Download")).to_have_count(0)
+    console.page.unroute_all(behavior="wait")  # the page goes on asking
+
+
 def test_the_name_leads_to_the_states_beside_it_and_a_slash_to_the_filter(new_console: NewConsole) -> None:
     console = new_console("reader", "#/states/network/prod")
     expect(console.page).to_have_title("network/prod · strict")

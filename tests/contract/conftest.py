@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial, partialmethod
 from importlib import import_module
+from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
@@ -24,6 +25,7 @@ import boto3
 import pytest
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from moto.s3.models import S3Backend
+from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 
 from gateway.log import JsonLine
@@ -189,8 +191,17 @@ def moto() -> Iterator[Server]:
             }
         return listed(backend, bucket_name, **asked)
 
+    one_after_the_other = Lock()
+    put = S3Response.put_object
+
+    def put_object(response: S3Response) -> Any:
+        """A condition holds until the object is stored, as on AWS; moto lets another request in between."""
+        with one_after_the_other:
+            return put(response)
+
     patch = pytest.MonkeyPatch()
     patch.setattr(S3Backend, "list_object_versions", list_object_versions)
+    patch.setattr(S3Response, "put_object", put_object)
     try:
         host, port = moto_server.get_host_and_port()
         with _behind_proxy(f"http://{host}:{port}") as server:

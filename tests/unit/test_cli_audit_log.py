@@ -346,13 +346,13 @@ EVENTS = tuple(
         (
             NOW - timedelta(seconds=8),
             "state.written",
-            {"state": "a/b", "serial": 12, "serial_before": 11, "version_id": "v12", "operation": "state-mv"},
+            {"state": "a/b", "serial": 12, "serial_before": 11, "operation": "state-mv"},
         ),
         (NOW - timedelta(seconds=7), "state.written", {"state": "a/b", "serial": 15, "serial_before": 12}),
         (
             NOW,
             "state.restored",
-            {"state": "a/b", "serial": 16, "operation": "restore", "restored_from": "v12", "reason": "undo"},
+            {"state": "a/b", "serial": 16, "operation": "restore", "restored_serial": 12, "reason": "undo"},
         ),
         (NOW, "state.unfrozen", {"held_by": "token:z", "principal": "token:o", "owner": "olga"}),
         (NOW, "state.frozen", {"held_by": "token:k2v9", "reason": 70 * "x"}),
@@ -366,6 +366,7 @@ EVENTS = tuple(
 def test_a_terminal_gets_an_event_in_words_with_its_age_names_and_details(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 

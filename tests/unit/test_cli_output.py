@@ -15,6 +15,7 @@ from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import many
 from holdfast_cli.main import main
 from holdfast_cli.terminal import ages, asking, output
+from holdfast_cli.terminal.flowing import flowing
 from holdfast_cli.terminal.output import Progress, coloured, listed, table, wrapped
 from tests.support.terminal import Terminal
 from tests.unit import test_doctor_objects
@@ -22,6 +23,11 @@ from tests.unit.test_cli_audit_log import Logs, MovedClock
 
 API = "https://api.example.com"
 Rows = Sequence[Sequence[str | Sequence[str]]]
+
+
+@pytest.fixture(autouse=True)
+def without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
 
 
 @pytest.fixture
@@ -335,7 +341,7 @@ def test_a_row_takes_one_line_and_what_does_not_fit_is_below_it(
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr(sys, "stdout", Terminal())
 
-    assert output.flowing(OF_EVENTS, EVENTS) == laid
+    assert flowing(OF_EVENTS, EVENTS) == laid
 
 
 @pytest.mark.parametrize("length", [30, 110])
@@ -349,8 +355,8 @@ def test_a_cell_that_is_too_long_changes_its_own_row_alone(
     long[column] = length * "x"
 
     usual = [*EVENTS, *EVENTS]
-    without = output.flowing(OF_EVENTS, usual).splitlines()
-    heading, *others = output.flowing(OF_EVENTS, [*usual, long]).splitlines()
+    without = flowing(OF_EVENTS, usual).splitlines()
+    heading, *others = flowing(OF_EVENTS, [*usual, long]).splitlines()
 
     assert [heading, *others[: len(usual)]] == without
     assert len(others) - len(usual) <= (2 if length < 80 else 4)
@@ -368,7 +374,7 @@ def test_a_long_name_or_reason_has_a_line_of_its_own_and_is_not_cut(monkeypatch:
         ("3 h", "lock broken", "東京東京東京東京", state, reason),
     ]
 
-    heading, *lines = output.flowing(OF_EVENTS, rows).splitlines()
+    heading, *lines = flowing(OF_EVENTS, rows).splitlines()
 
     assert heading == f"AGE     EVENT          WHO              {'STATE':<20}  DETAIL"
     assert lines[4:] == [
@@ -394,7 +400,7 @@ def test_a_cell_moves_to_where_its_row_takes_one_line(monkeypatch: pytest.Monkey
         ("9 d", "lock released", "arn:aws:sts::123456789012:role/Deployer", "a/prod", ""),
     ]
 
-    lines = output.flowing(OF_EVENTS, rows).splitlines()
+    lines = flowing(OF_EVENTS, rows).splitlines()
 
     assert lines[0] == "AGE     EVENT          WHO              STATE                  DETAIL"
     assert lines[9:] == [
@@ -407,6 +413,28 @@ def test_a_cell_moves_to_where_its_row_takes_one_line(monkeypatch: pytest.Monkey
     ]
 
 
+def test_a_last_cell_of_which_enough_fits_is_cut_if_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    usual = ("12 min", "lock broken", "bea@example.com", "payments/gateway/prod")
+    rows = [
+        (*usual, "the build runner was gone"),
+        (*usual, "the runner 日本 was gone"),
+        (*usual[:3], 25 * "s", "the runner was gone"),  # 15 cells are left for the reason
+    ]
+
+    _, *whole = flowing(OF_EVENTS, rows).splitlines()
+    _, *lines = flowing(OF_EVENTS, rows, cut_last=True).splitlines()
+
+    assert [line.strip() for line in whole[1::2]] == [row[-1] for row in rows]
+    assert lines == [
+        "12 min  lock broken  bea@example.com  payments/gateway/prod  the build runner w…",
+        "12 min  lock broken  bea@example.com  payments/gateway/prod  the runner 日本 wa…",
+        f"12 min  lock broken  bea@example.com  {25 * 's'}",
+        "        the runner was gone",
+    ]
+
+
 def test_a_heading_is_to_the_right_of_rows_that_end_before_its_column(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -414,7 +442,7 @@ def test_a_heading_is_to_the_right_of_rows_that_end_before_its_column(
     monkeypatch.setattr(sys, "stdout", Terminal())
     rows = [*[("3 h", "lock released", "runner@ci-runner-17", "")] * 3, ("2 h", "lock broken", "ada", "plan")]
 
-    assert output.flowing(("AGE", "EVENT", "WHO", "DETAIL"), rows).splitlines() == [
+    assert flowing(("AGE", "EVENT", "WHO", "DETAIL"), rows).splitlines() == [
         f"AGE  EVENT          {'WHO':<19}  DETAIL",
         *["3 h  lock released  runner@ci-runner-17"] * 3,
         f"2 h  lock broken    {'ada':<19}  plan",
@@ -467,7 +495,7 @@ def test_cells_below_a_row_share_a_line_if_they_fit(monkeypatch: pytest.MonkeyPa
     long = ("3 h", "locked", 46 * "w", "a/b", "")
     rows = [*(("5 min", "locked", "ada@example.com", "payments/prod", 8 * "d") for _ in range(9)), long]
 
-    *_, row, below = output.flowing(OF_EVENTS, rows).splitlines()
+    *_, row, below = flowing(OF_EVENTS, rows).splitlines()
 
     assert row.split() == ["3", "h", "locked"]
     assert below == f"       {46 * 'w'}  a/b"
@@ -505,7 +533,7 @@ def test_names_of_usual_length_are_padded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "stdout", Terminal())
     rows = [("5 min", "state.written", "ada", name, "serial 14") for name in (26 * "x", "a/b")]
 
-    heading, *lines = output.flowing(OF_EVENTS, rows).splitlines()
+    heading, *lines = flowing(OF_EVENTS, rows).splitlines()
 
     assert {line.index("serial 14") for line in lines} == {heading.index("DETAIL")}
 
@@ -606,6 +634,9 @@ def test_only_a_terminal_has_colours_and_only_if_they_are_wanted(
         monkeypatch.setenv(name, value)
 
     assert coloured("[b]bad", "red", stream) == ("\x1b[31m[b]bad\x1b[0m" if is_coloured else "[b]bad")
+    monkeypatch.setattr(sys, "stdout", stream)
+    headings = [lay(("NAME",), [["x"]]).splitlines()[0] for lay in (table, flowing)]
+    assert headings == 2 * ["\x1b[1mNAME\x1b[0m" if is_coloured else "NAME"]
 
 
 # --- output that nobody reads --------------------------------------------------------------------

@@ -104,6 +104,7 @@ def test_a_brief_list_has_no_column_that_says_nothing(changed: dict[str, Any], c
 def test_a_token_with_several_grants_leaves_the_columns_of_the_others_in_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", terminal.Terminal())
     one = Token("k2v9x0q7m3c1d8f5a6b4", "", EXAMPLE["grants"], "", NOW, "x", owner="bea@example.com")

@@ -169,7 +169,7 @@ def test_a_table_fits_the_terminal_and_goes_whole_into_a_pipe(aws: Aws) -> None:
     whole = aws.output("token", "list")
 
     heading, row, *below = narrow.splitlines()
-    assert (heading.split(), row.split()) == (["ID", "GRANTS"], [token.id, "writer:network/*,"])
+    assert (heading.split(), row.split()) == (["\x1b[1mID", "GRANTS\x1b[0m"], [token.id, "writer:network/*,"])
     assert "[red]for ever" in narrow
     assert below[0].split() == ["writer:shared"]
     assert max(map(len, below)) <= 40

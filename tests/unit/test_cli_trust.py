@@ -199,6 +199,7 @@ def test_a_list_has_a_line_for_each_record_by_name(aws: Aws) -> None:
 def test_a_terminal_has_grants_in_one_column_and_no_column_that_is_empty(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", terminal.Terminal())
     records = [of_role("people"), replace(of_role("readers"), owner="platform team")]
