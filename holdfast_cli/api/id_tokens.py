@@ -2,7 +2,9 @@
 
 import base64
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from holdfast import json_object
@@ -40,12 +42,19 @@ def find(file: Path | None, audience: str) -> IdToken:
     )
 
 
-def describe(token: IdToken) -> str:
-    """Return a sentence with the token's issuer, audience and subject, without verifying them."""
+def unverified_claims(token: IdToken) -> Mapping[str, Any] | None:
+    """Return a token's claims without verifying them; None if they are not a JSON object."""
     payload = token.jwt.split(".")[1]
     try:
-        claims = json_object.parse(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return json_object.parse(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except ValueError:
+        return None
+
+
+def describe(token: IdToken) -> str:
+    """Return a sentence with the token's issuer, audience and subject, without verifying them."""
+    claims = unverified_claims(token)
+    if claims is None:
         return "The ID token is not valid: its claims cannot be read."
     claimed = {
         "issuer": claims.get("iss"),

@@ -106,4 +106,9 @@ def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 def _is_of_holdfast(token: str) -> bool:
     from holdfast.identity import credentials
 
-    return credentials.parse(f"Bearer {token}") is not None
+    parsed = credentials.parse(f"Bearer {token}")
+    if not isinstance(parsed, credentials.IdToken):
+        return parsed is not None
+    from holdfast_cli.api.id_tokens import unverified_claims
+
+    return unverified_claims(parsed) is not None  # a token of HCP Terraform has three parts, too

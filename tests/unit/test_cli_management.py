@@ -38,6 +38,9 @@ from tests.support.management import (
 A, B = "https://a.example.com", "https://b.example.com"
 BASIC: Final = f"Basic {b64encode(f'{ID}:{SECRET}'.encode()).decode()}"
 BEARER: Final = f"{ID}.{SECRET}"
+ID_TOKEN: Final = f"{b64encode(b'{}').decode().rstrip('=')}.{b64encode(b'{}').decode().rstrip('=')}.c2ln"
+OF_HCP: Final = f"{14 * 'x'}.atlasv1.{67 * 'y'}"
+"""A token in the form of HCP Terraform's."""
 OF_A: Final = {"TF_TOKEN_a_example_com": BEARER}
 NO_PROFILES: Final = {"HOLDFAST_CONFIG_FILE": "/dev/null"}
 WHO: Final = {
@@ -70,6 +73,8 @@ def signed_in(environment: dict[str, str], **typed: str) -> management.Api:
         ({}, OF_A, A),
         ({}, {"TF_TOKEN_eu__central_example_com": BEARER}, "https://eu-central.example.com"),
         ({}, {**OF_A, "TF_TOKEN_app_terraform_io": "of another service"}, A),
+        ({}, {**OF_A, "TF_TOKEN_app_terraform_io": OF_HCP}, A),
+        ({}, {"TF_TOKEN_a_example_com": ID_TOKEN, "TF_TOKEN_app_terraform_io": OF_HCP}, A),
         ({}, {**OF_A, "TF_TOKEN_holdfast_local": BEARER}, A),
         ({"address": "http://127.0.0.1:8080"}, {}, "http://127.0.0.1:8080"),
         ({"address": "http://localhost"}, {}, "http://localhost"),
