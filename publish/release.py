@@ -1,4 +1,4 @@
-"""`make release VERSION=`: builds the files of a release, with the same bytes each time; publishes nothing.
+"""`make release VERSION=`: builds the files of a release, with the same bytes each time on one machine; publishes nothing.
 
 The files are a wheel and a source distribution, an SBOM of all pinned packages, and checksums. They are built
 from the files of the commit, and with the packages that it pins. `stage` puts into the package what deploys.

@@ -1,4 +1,4 @@
-"""A release: what keeps it from being built, and that it is the same bytes wherever it is built."""
+"""A release: what keeps it from being built, and that it is the same bytes each time on one machine."""
 
 import hashlib
 import io
