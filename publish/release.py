@@ -1,7 +1,8 @@
-"""`make release VERSION=`: builds the files of a release, with the same bytes each time on one machine; publishes nothing.
+"""`make release VERSION=`: builds the files of a release, with the same bytes each time on one machine.
 
 The files are a wheel and a source distribution, an SBOM of all pinned packages, and checksums. They are built
-from the files of the commit, and with the packages that it pins. `stage` puts into the package what deploys.
+from the files of the commit, and with the packages that it pins. Nothing is published. `stage` puts into the
+package what deploys.
 """
 
 import argparse
