@@ -19,6 +19,7 @@ from holdfast import team as names
 from holdfast.audit import Event
 from holdfast_cdk import keys
 from holdfast_cdk.config import Target
+from holdfast_cdk.feature_flags import fix_feature_flags
 from holdfast_cdk.key_policy import by_s3
 from holdfast_cdk.state_store import StateStore, bucket_name, lifecycle, private_bucket, state_key
 from holdfast_cdk.team_settings import Replica, Team
@@ -45,6 +46,7 @@ class ReplicaStack(Stack):
             tags=dict(team.tags),
             termination_protection=target.termination_protection,
         )
+        fix_feature_flags(self)
         key = state_key(self, team) if team.kms_keys else None
         bucket = private_bucket(
             self,

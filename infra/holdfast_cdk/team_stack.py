@@ -13,6 +13,7 @@ from holdfast_cdk import bundle
 from holdfast_cdk.alarms import Alarms
 from holdfast_cdk.api import Api
 from holdfast_cdk.config import AWS, Target, above_quota, checked
+from holdfast_cdk.feature_flags import fix_feature_flags
 from holdfast_cdk.keep_warm import KeepWarm
 from holdfast_cdk.lambdas import Bundles, Functions
 from holdfast_cdk.notifications import RefusedSignIns, notify_audit_function
@@ -26,14 +27,6 @@ from holdfast_cdk.watch import Watch
 IMPORT: Final = "import"
 """The name of the context value with which `cdk import` imports the bucket of a removed team: an imported
 resource may refer to imported resources alone, and the bucket's notifications refer to a function."""
-
-FEATURE_FLAGS: Final = (
-    "@aws-cdk/aws-s3:createDefaultLoggingPolicy",
-    "@aws-cdk/aws-s3:publicAccessBlockedByDefault",
-    "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy",
-    "@aws-cdk/core:checkSecretUsage",
-)
-"""The feature flags of the CDK on which the templates depend. An app need not set them."""
 
 
 class TeamStack(Stack):
@@ -70,8 +63,7 @@ class TeamStack(Stack):
             tags={**team.tags, names.TAG: team.name},
             termination_protection=target.termination_protection,
         )
-        for feature_flag in FEATURE_FLAGS:
-            self.node.set_context(feature_flag, True)
+        fix_feature_flags(self)
         if bundles is None:
             bundles = bundle.bundles(target.name, bytecode=has_bytecode(self))
         store = StateStore(self, "StateStore", team)

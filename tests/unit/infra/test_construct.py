@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import holdfast_cdk
 from holdfast_cdk import Memory, Notify, Replica, Retention, Team, TeamStack
 
 # isort: split
+import aws_cdk
 from aws_cdk import App, Aws, DefaultStackSynthesizer, Environment, Stage, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk.cx_api import CloudFormationStackArtifact
@@ -45,6 +47,23 @@ def test_an_app_without_feature_flags_makes_the_same_stack(
     expected = {**stacks, settled.stack_name: settled}[f"Holdfast-{team.name}"]
     made = stack_of(app, expected.stack_name)
     assert (made.template, dict(made.tags)) == (expected.template, expected.tags)
+
+
+def test_the_flags_of_an_app_that_cdk_init_makes_change_nothing(
+    tmp_path: Path, bundles: Bundles, every_setting_stacks: dict[str, Synthesized]
+) -> None:
+    [library] = Path(aws_cdk.__file__).parent.glob("_jsii/aws-cdk-lib@*.jsii.tgz")
+    with tarfile.open(library) as packed:
+        recommended = packed.extractfile("package/recommended-feature-flags.json")
+        assert recommended
+        flags = json.load(recommended)
+    assert len(flags) > 50
+    app = App(outdir=str(tmp_path), analytics_reporting=False, context=flags)
+    TeamStack(app, EVERY_SETTING, bundles=bundles)
+
+    made = {stack.stack_name: stack.template for stack in app.synth().stacks}
+    names = ("Holdfast-ops", "HoldfastReplica-ops")
+    assert made == {name: every_setting_stacks[name].template for name in names}
 
 
 def test_a_stage_changes_neither_the_stacks_nor_their_names(
