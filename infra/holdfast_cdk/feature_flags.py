@@ -10,7 +10,7 @@ FEATURE_FLAGS: Final[Mapping[str, bool]] = {
     "@aws-cdk/aws-s3:publicAccessBlockedByDefault": True,
     "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy": True,
     "@aws-cdk/core:checkSecretUsage": True,
-    # With this flag, versions of unchanged functions have other logical IDs. Lambda makes no such version.
+    # With this flag, versions of unchanged functions have other logical IDs. Lambda refuses such a version.
     "@aws-cdk/aws-lambda:recognizeLayerVersion": False,
     "@aws-cdk/aws-iam:minimizePolicies": False,
     "@aws-cdk/core:enablePartitionLiterals": False,
