@@ -369,14 +369,15 @@ TF_HTTP_USERNAME and TF_HTTP_PASSWORD, and the commands for operators need no mo
     make demo    runs a real Terraform with Holdfast
     make down    stops the local AWS; states, locks and the token stay in {_display(home.folder)}
 
-For the `holdfast` command and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a
+For `holdfast token`, `holdfast trust` and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a
 The API's address, for `holdfast configure`: {first.api_address}""")
     for team in deployment.teams:
         if configured[team.name].console:
             print(f"The console of the team {team.name}, for a browser: {team.api_address}/console/")
     for team in others:
         print(f"""
-The team {team.name} has tokens and a backend block of its own:
+The team {team.name} has tokens and a backend block of its own. In a shell with the settings of
+{_display(home.aws_env)}, print them with:
 
     .venv/bin/holdfast token create --team {team.name} --role maintainer --scope '*'
     .venv/bin/holdfast backend-config {_EXAMPLE_STATE} --team {team.name}""")

@@ -160,13 +160,13 @@ def _credentials(
 def _account(team: Team, account: str) -> Outcome:
     """Return whether a team's account is that of the credentials."""
     if team.account is None:
-        return Level.OK, f"{team} is deployed to the account of the credentials, {account}."
+        return Level.OK, f"{team} uses the account of the credentials, {account}."
     if team.account == account:
         return Level.OK, f"{team} belongs to the account of the credentials, {account}."
     return (
         Level.PROBLEM,
         f"{team} belongs to the account {team.account}, but the credentials are those of {account}.",
-        f"Sign in to {team.account}, and run the command again for this team.",
+        f"Sign in to {team.account}, and run the command again with --team {team.name}.",
     )
 
 
@@ -175,12 +175,12 @@ def _region(team: Team, region: str | None) -> Outcome:
     if team.region is None and region is None:
         return Level.PROBLEM, f"{team} has no region, and the environment has none.", "Set AWS_REGION."
     if team.region is None:
-        return Level.OK, f"{team} is deployed to {region}, the region of the environment."
+        return Level.OK, f"{team} uses {region}, the region of the environment."
     if region is None or team.region == region:
-        return Level.OK, f"{team} is deployed to {team.region}."
+        return Level.OK, f"{team} uses the region {team.region}."
     return (
         Level.NOTE,
-        f"{team} is deployed to {team.region}, and the environment has the region {region}.",
+        f"{team} uses the region {team.region}, but the environment has the region {region}.",
         f"Set AWS_REGION={team.region} for the other commands of `holdfast`.",
     )
 
@@ -238,13 +238,13 @@ class _At:
         allowed = limit["ConcurrentExecutions"]
         unreserved = limit.get("UnreservedConcurrentExecutions", allowed)
         text = (
-            f"In {self.region}, Lambda runs at most {allowed} functions at once. Reserved concurrency leaves "
-            f"{unreserved} of them"
+            f"In {self.region}, the account may have {allowed} concurrent Lambda executions (unreserved: "
+            f"{unreserved})"
         )
         if unreserved < _LEAST_CONCURRENCY:
             yield (
                 Level.PROBLEM,
-                f"{text}. A request needs up to two functions, and requests above the limit get 503.",
+                f"{text}. A request needs up to two executions, and requests above the limit fail with 5xx.",
                 (
                     f"Request a quota of {_DEFAULT_CONCURRENCY} with `aws service-quotas "
                     f"request-service-quota-increase --service-code lambda --quota-code {_CONCURRENCY_QUOTA} "
@@ -366,7 +366,7 @@ class _At:
             )
         yield (
             Level.PROBLEM,
-            f"The bucket {name} of an earlier stack still exists, but {which}. A deployment would fail, "
+            f"The bucket {name} already exists, but {which}. A deployment would fail, "
             "because the team's stack creates a bucket with this name.",
             do,
         )
@@ -411,7 +411,7 @@ def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Outcom
                 f"The functions of {stack} may not use the key {key} yet, so writes would fail during a "
                 "deployment."
             ),
-            f'First deploy the stack with its current key, and with previous_keys = ["{key}"].',
+            f'First add "{key}" to previous_keys, and deploy the stack with its current key.',
         )
 
 
@@ -442,9 +442,9 @@ def _topic(sns: Any, region: str, setting: str, topic: str) -> Iterator[Outcome]
     if found is None:
         yield (
             Level.PROBLEM,
-            f"{setting}: there is no topic {topic} in this region.",
-            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]} --region {region}`, or write the "
-            "ARN of another topic in teams.toml.",
+            f"{setting}: there is no topic {topic} in {region}.",
+            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]} --region {region}`, and write the "
+            "ARN that it prints in teams.toml. Or write the ARN of another topic there.",
         )
         return
     statements = json.loads(found["Attributes"].get("Policy", "{}")).get("Statement", [])

@@ -50,7 +50,8 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
         yield (
             Level.PROBLEM,
             f"There is no key {key}.",
-            "Check the ARN in teams.toml. If the key was deleted, docs/operate/recovery.md says what to do.",
+            "If teams.toml has this ARN, check it. If the key was deleted, docs/operate/recovery.md says "
+            "what to do.",
         )
         return
     found = described["KeyMetadata"]

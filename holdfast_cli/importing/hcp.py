@@ -114,8 +114,8 @@ class Hcp(PlainSource):
         is_told = "locked-reason" in attributes.members()
         if not is_told and attributes["locked"].value and not _is_of_holdfast(lock.handle):
             raise CommandError(
-                f"{state}: {self.address} does not say who holds the workspace's lock. Unlock the "
-                "workspace there."
+                f"{state}: {self.address} does not say who holds the workspace's lock. If no run uses the "
+                "workspace, unlock it there."
             )
         if not is_told or lock.info.id in attributes["locked-reason"].text():
             self._json("POST", f"{path}/actions/unlock", state, (HTTPStatus.OK, HTTPStatus.CONFLICT))
@@ -172,7 +172,7 @@ class Hcp(PlainSource):
 def open_hcp(settings: Settings, environment: Mapping[str, str] = os.environ) -> Hcp:
     """Return the source of an organization, with Terraform's own token for its host."""
     address = settings.addresses[0]
-    host, [*path, organization] = host_and_segments(address, _FORM, "TF_TOKEN_HOST")
+    host, [*path, organization] = host_and_segments(address, _FORM, "TF_TOKEN_… of the host")
     base = "/".join([host, *(quote(segment, "$") for segment in path)])
     name = cloud_config.hostname(base)
     variable = cloud_config.token_variable(name)

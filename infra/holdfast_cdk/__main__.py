@@ -21,7 +21,7 @@ def main() -> None:
     )
     commands = parser.add_subparsers(title="commands", metavar="[COMMAND]", dest="command")
     team = commands.add_parser("team", help="check that the file is valid and has this team")
-    team.add_argument("name", help="of the team")
+    team.add_argument("name", help="the team's name")
     team.add_argument("--teams", type=Path, default=Path("teams.toml"), help="the file (default: teams.toml)")
     arguments = parser.parse_args()
     if arguments.command is None:

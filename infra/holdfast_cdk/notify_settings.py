@@ -36,4 +36,8 @@ class Notify:
 class AuditArchive:
     """How long S3 Object Lock protects each event in the archive."""
 
-    days: int = setting(whole_number(1, MAX_DAYS), "Object Lock protects each event for this many days.")
+    days: int = setting(
+        whole_number(1, MAX_DAYS),
+        "For this many days after an event was written to the archive, nobody can delete it. Then S3 removes "
+        "the event.",
+    )

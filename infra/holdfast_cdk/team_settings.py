@@ -229,7 +229,9 @@ class Team:
     )
     require_lock: bool = setting(
         flag(),
-        'With `backend "http"`, a write needs the state\'s lock. With `cloud {}`, every write needs it.',
+        'With `backend "http"`, a client can write a state only if it holds the state\'s lock. With `cloud '
+        "{}`, "
+        "this is the case for any value of this setting.",
         default=True,
     )
     new_states: Literal["any", "declared"] = setting(
@@ -240,12 +242,16 @@ class Team:
     )
     own_locks: Literal["named", "any", False] = setting(
         word("named", "any", False),
-        "A `writer` may remove these [locks of the same principal](../use/access.md#own-locks).",
+        "With which clients a `writer` may remove [a lock of the same "
+        "principal](../use/access.md#own-locks): `named` means clients whose requests name the lock, `any` "
+        "means every client, and `false` means none.",
         default="named",
     )
     native_clients: bool = setting(
         flag(),
-        'The bucket policy also allows the unconditional writes of states by `backend "s3"`.',
+        'The bucket policy also allows writes of states without a condition, which `backend "s3"` needs. A '
+        "late "
+        "write of this kind can replace a newer version.",
         default=False,
     )
     max_state_mb: int = setting(
@@ -308,8 +314,9 @@ class Team:
     )
     replica: Replica | None = setting(
         Table(Replica, '{ region = "eu-west-1" }'),
-        "S3 copies new versions of states, and of the records that a recovery needs, to [a "
-        "replica](recovery.md#prepare-a-replica). The setting requires `account` and `region`.",
+        "S3 copies each new version and each delete marker of states, of locks and of the records that a "
+        "recovery needs to [a replica](recovery.md#prepare-a-replica). The setting requires `account` and "
+        "`region`.",
         deployed="S3 does not copy objects from before the setting.",
         unset="none",
         default=None,
@@ -375,8 +382,11 @@ class Team:
             '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
             '1a2b3c4d-1111-4222-8333-444455556666" }',
         ),
-        "The API has your domain name.",
-        deployed="[Change the address of each client](networks.md#when-the-apis-address-changes).",
+        "The API has your domain name. The address that AWS gave the API then responds with `404`, unless "
+        '`domain.keep_default_endpoint` is `true`. `backend "http"` reads a `404` as "no state" if it reads '
+        "without a lock.",
+        deployed="[Change the address of each client](networks.md#when-the-apis-address-changes). With the "
+        "old address, a plan without a lock may want to create everything.",
         unset="none",
         default=None,
     )
@@ -445,8 +455,8 @@ for _table in (
     document(_table)
 
 GONE: Final[Mapping[str, str]] = {
-    "dynamodb_lock": 'Holdfast no longer keeps locks in a DynamoDB table. Clients of backend "s3" share its '
-    "locks with use_lockfile (docs/start/moving.md). Remove the line",
+    "dynamodb_lock": 'Holdfast no longer keeps locks in a DynamoDB table. Clients of backend "s3" '
+    "with use_lockfile share the locks of Holdfast (docs/start/moving.md). Remove the line",
     "snap_start": "Holdfast no longer uses Lambda SnapStart. Remove the line",
     "token_trail": "the audit trail now always has the changes of tokens and trust records. To record who "
     "reads them, use a CloudTrail trail of your own (docs/operate/audit.md). Remove the line",

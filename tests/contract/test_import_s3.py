@@ -412,7 +412,7 @@ def test_a_lock_object_that_is_not_a_lock_info_is_a_lock(
     bucket: Bucket, opened: Callable[..., S3Source]
 ) -> None:
     put(bucket, LOCK, body=b"\xff")
-    with pytest.raises(LockedThereError, match="unknown has held its lock"):
+    with pytest.raises(LockedThereError, match="unknown client holds the state's lock"):
         opened().lock(KEY, OURS)
     opened().unlock(KEY, OURS)
     assert current(bucket, LOCK) == b"\xff"

@@ -233,7 +233,7 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
         Step(close.typed, (f"4 states: 4 closed. {stopped}",)),
         Step(
             "(cd forgotten && terraform apply -auto-approve)\n",
-            (f"Info: {told} 'holdfast import reopen' opens it again.",),
+            (f"Info: {told} Only to go back to this old backend, run 'holdfast import reopen', which",),
         ),
         Step(rewrite.typed + PLANNED, ("No changes. Your infrastructure matches the configuration.",) * 4),
     ]

@@ -193,7 +193,7 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
             {"lambda__get_account_settings": RESERVED},
             "lambda.concurrency",
             PROBLEM,
-            "Reserved concurrency leaves 40 of them",
+            "(unreserved: 40)",
         ),
         (
             "",
@@ -232,7 +232,7 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
             {"s3__head_bucket": {}},
             "bucket.name",
             PROBLEM,
-            " of an earlier stack still exists, but there is no stack ",
+            " already exists, but there is no stack ",
         ),
         ("", ROLLED_BACK, "bucket.name", PROBLEM, "(ROLLBACK_COMPLETE) do not name this bucket"),
         ("", DENIED, "bucket.name", PROBLEM, "belongs to another account"),

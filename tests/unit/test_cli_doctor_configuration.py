@@ -382,7 +382,7 @@ def test_a_block_without_an_address_is_found(stub: ApiStub) -> None:
             "http",
             {"address": "http://127.0.0.1:9/states/network/dev"},
             ["backend.init", "backend.address"],
-            ["`init` had -backend-config", "terraform.tfstate is ", "-reconfigure` with address = "],
+            ["`init` had -backend-config", "terraform.tfstate is ", "-reconfigure -backend-config=address="],
         ),
     ],
     ids=["another backend", "cloud", "another state"],
@@ -404,7 +404,7 @@ def test_a_folder_that_was_initialized_for_something_else_is_found(
 NO_BLOCK: Mapping[str, tuple[Mapping[str, str], str]] = {
     "none": ({}, ""),
     "another kind": ({"main.tf": 'terraform {\n  backend "s3" {}\n}\n'}, ""),
-    "two": (dict.fromkeys(("main.tf", "more.tf"), hcl({})), "main.tf and more.tf have one each"),
+    "two": (dict.fromkeys(("main.tf", "more.tf"), hcl({})), "this folder has 2, in main.tf, more.tf."),
     "no end": ({"main.tf": "terraform { backend"}, "main.tf"),
     "no end of JSON": ({"main.tf.json": '{"terraform": ["backend"'}, "main.tf.json"),
     "no UTF-8": ({"main.tf": "terraform { backend = \xff"}, "main.tf"),
@@ -524,7 +524,7 @@ MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
     "for a writer": (
         [said(DELETED), READER],
         "problem",
-        "with the role maintainer, this check also shows who deleted it",
+        "with the role auditor or maintainer, this check also shows who deleted it",
     ),
     "never there": ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
     "an older stack": ([Reply(404, b"{}")], "note", "404"),
@@ -725,7 +725,7 @@ def test_what_selects_the_workspace_is_seen(
     [
         ("cloud", 'tags = ["a"]', "`terraform workspace select -or-create prod`"),
         ('backend "remote"', 'prefix = "pr"', "`terraform workspace select -or-create od`"),
-        ('backend "remote"', 'prefix = "dev-"', "with which no workspace is the state network/prod"),
+        ('backend "remote"', 'prefix = "dev-"', "so none of its workspaces is the state network/prod"),
     ],
 )
 def test_a_block_without_a_selected_workspace_is_told_how_to_select_it(

@@ -319,7 +319,7 @@ def test_what_the_template_does_not_have_is_a_problem_too() -> None:
     texts = {one.check: one.text for one in compared(changed) if one.level is Level.PROBLEM}
 
     assert texts.keys() == {"bucket.object_lock", "roles"}
-    assert texts["bucket.object_lock"].endswith(", but None in the template.")
+    assert texts["bucket.object_lock"].endswith(", but not set in the template.")
     assert texts["roles"] == (
         f"In the role backend the permissions boundary is {BOUNDARY}, but none in the template."
     )
