@@ -15,7 +15,7 @@ def main() -> None:
     """Exit with one line and status 1 as the app does, or if teams.toml does not have the team."""
     parser = argparse.ArgumentParser(
         prog="python -m holdfast_cdk",
-        description="Create the stacks of teams.toml, when `cdk` starts it; or only check the file.",
+        description="Create the stacks of teams.toml when `cdk` starts this program, or only check the file.",
         epilog="example:\n  python -m holdfast_cdk team payments",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -25,14 +25,14 @@ class AlarmSettings:
             '"arn:aws:sns:eu-central-1:123456789012:operations"',
             TOPIC.fullmatch,
         ),
-        "This SNS topic gets the messages of the alarms. It is in the account and region of the team.",
+        "This SNS topic gets the messages of the alarms. It must be in the account and region of the team.",
     )
     oldest_lock: str = setting(
         text(
             'minutes, hours or days, as in "30m", "1h" or "2d"', re.compile("[1-9][0-9]{0,3}[mhd]").fullmatch
         ),
-        "With the setting `watch`, an hourly check raises an alarm if a lock is older than this. This is "
-        "also the age of the [finding](watching.md#watch) `watch.lock_held`. A freeze does not count as a "
+        "With the setting `watch`, an hourly check raises an alarm if a lock is older than this. From this "
+        "age on, a lock is also a [finding of `watch`](watching.md#watch). A freeze does not count as a "
         "lock.",
         default="1h",
     )

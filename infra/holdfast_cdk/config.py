@@ -33,7 +33,7 @@ def load_teams(path: Path) -> tuple[Team, ...]:
     """Return the teams of a teams file, in the file's order; raise `ConfigError` if the file has no team."""
     teams = read_teams(path)
     if not teams:
-        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
+        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each team")
     with in_file(path):
         check_places(teams)
         for team in teams:
@@ -70,7 +70,7 @@ def read_teams(path: Path) -> tuple[Team, ...]:
             )
     teams = document.get("teams", {})
     if not isinstance(teams, dict):
-        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
+        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each team")
     with in_file(path):
         return tuple(_team(name, settings) for name, settings in teams.items())
 

@@ -181,8 +181,8 @@ class AccessLogs:
 
     bucket: str = setting(
         text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
-        "The bucket is in the account and region of the team, has neither Object Lock nor a KMS key, and "
-        "[lets S3 write]"
+        "The bucket must be in the account and region of the team, must have neither Object Lock nor a KMS "
+        "key, and must [let S3 write]"
         "(https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html).",
     )
     prefix: str = setting(
@@ -229,9 +229,8 @@ class Team:
     )
     require_lock: bool = setting(
         flag(),
-        'With `backend "http"`, a client can write a state only if it holds the state\'s lock. With `cloud '
-        "{}`, "
-        "this is the case for any value of this setting.",
+        'With `backend "http"`, a client can write a state only if it holds the state\'s lock. A client '
+        "of `cloud {}` always needs the lock.",
         default=True,
     )
     new_states: Literal["any", "declared"] = setting(
@@ -242,16 +241,14 @@ class Team:
     )
     own_locks: Literal["named", "any", False] = setting(
         word("named", "any", False),
-        "With which clients a `writer` may remove [a lock of the same "
-        "principal](../use/access.md#own-locks): `named` means clients whose requests name the lock, `any` "
-        "means every client, and `false` means none.",
+        "A `writer` may remove [a lock of the same principal](../use/access.md#own-locks) with clients whose "
+        "requests name the lock (`named`), with every client (`any`), or not at all (`false`).",
         default="named",
     )
     native_clients: bool = setting(
         flag(),
-        'The bucket policy also allows writes of states without a condition, which `backend "s3"` needs. A '
-        "late "
-        "write of this kind can replace a newer version.",
+        'The bucket policy also allows unconditional writes of states, which `backend "s3"` needs. Such a '
+        "write can replace a newer version.",
         default=False,
     )
     max_state_mb: int = setting(

@@ -544,7 +544,8 @@ def test_the_diff_of_a_folder_is_applied_and_then_empty(folder: Path, tool: list
         Note(
             "j/x.tf.json",
             2,
-            "a backend in JSON: change the block by hand. `holdfast backend-config STATE`.",
+            "a backend in JSON: change the block by hand. `holdfast backend-config STATE` prints the new "
+            "arguments.",
         ),
     ]
 
