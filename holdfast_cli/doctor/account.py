@@ -119,7 +119,7 @@ def _read_teams(folder: Path, wanted: str | None, teams: list[Team]) -> Iterator
         yield (
             Level.PROBLEM,
             f"{path} cannot be read as a list of teams.",
-            "Run `npx cdk ls`: it says what is wrong.",
+            "Run `npx cdk ls`, which says what is wrong.",
         )
         return
     if not teams and wanted is not None:

@@ -357,7 +357,7 @@ def test_the_command_prints_what_it_finds_without_a_file_of_teams(
     assert "problem  bootstrap: " in done.stdout
     assert f"bucket.name: The name {BUCKET} is free." in done.stdout
     assert (done.returncode, unknown.returncode, unknown.stdout.count("problem  ")) == (1, 1, 1)
-    assert "problem  credentials: Not checked. AWS does not know these credentials" in unknown.stdout
+    assert "problem  credentials: Not checked. AWS does not accept these credentials" in unknown.stdout
 
 
 def test_stacks_of_earlier_releases_are_notes_with_what_removes_them(
