@@ -225,12 +225,12 @@ class _At:
         if version < _BOOTSTRAP_VERSION:
             yield (
                 Level.PROBLEM,
-                f"{where} is prepared for CDK with version {version}; version {_BOOTSTRAP_VERSION} is "
+                f"{where} has version {version} of the CDK bootstrap stack; version {_BOOTSTRAP_VERSION} is "
                 "required.",
                 command,
             )
         else:
-            yield Level.OK, f"{where} is prepared for CDK with version {version}."
+            yield Level.OK, f"{where} is prepared for CDK, with version {version} of the bootstrap stack."
 
     def concurrency(self) -> Iterator[Outcome]:
         """Yield whether Lambda allows enough concurrent executions."""
@@ -391,7 +391,7 @@ def _still_deployed(stack: Mapping[str, Any], region: str) -> tuple[str, str]:
             f"The stack {name} of an earlier release is still deployed in {region}. This release does not "
             "use it, but AWS bills it."
         ),
-        f"Once every team in {region} is upgraded, remove it with `{' && '.join(commands)}`."
+        f"Once every team in {region} is upgraded, remove the stack with `{' && '.join(commands)}`."
         + (f" The bucket {bucket} is kept, with its logs." if bucket else ""),
     )
 
@@ -408,8 +408,8 @@ def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Outcom
         yield (
             Level.PROBLEM,
             (
-                f"The functions of {stack} may not use the key {key} yet, so writes would fail during a "
-                "deployment."
+                f"The functions of {stack} may not use the key {key} yet, so writes would fail "
+                "while a deployment changes the key."
             ),
             f'First add "{key}" to previous_keys, and deploy the stack with its current key.',
         )

@@ -270,8 +270,8 @@ class _Probe:
             # AWS documents that API Gateway may rename the header, and nothing relies on it.
             yield note(
                 "api.content_md5",
-                "The API accepted a write whose body does not match its Content-MD5. The header does not "
-                "reach the API, so the API cannot detect a body that was corrupted in transit.",
+                "The API accepted a write whose body does not match its Content-MD5. The header may not "
+                "reach the API, which then cannot detect a body that was corrupted in transit.",
                 f"If a proxy is in front of {self._address}, configure it to forward the header Content-MD5.",
             )
         else:
@@ -298,11 +298,14 @@ class _Probe:
     def _reads(self) -> Iterator[Finding]:
         plain = self._send("GET", self._states, headers={"Accept-Encoding": "identity"})
         compressed = self._send("GET", self._states, headers={"Accept-Encoding": "gzip"})
-        for check, read, how in (("api.read", plain, "plain"), ("api.read_gzip", compressed, "compressed")):
+        for check, read, how in (
+            ("api.read", plain, "An uncompressed"),
+            ("api.read_gzip", compressed, "A compressed"),
+        ):
             if read.status == 200 and read.body != self._document(4):
-                yield problem(check, f"A {how} read returned the state altered.", self._look)
+                yield problem(check, f"{how} read returned the state altered.", self._look)
             else:
-                yield self._judge(check, read, 200, f"A {how} read returns the state byte for byte.")
+                yield self._judge(check, read, 200, f"{how} read returns the state byte for byte.")
         cache, kind = (plain.headers.get(name, "") for name in ("cache-control", "content-type"))
         if cache == "no-store" and kind.startswith("application/json"):
             yield ok("api.headers", "The API returns a state as JSON that no cache may store.")

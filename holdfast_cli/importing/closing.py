@@ -79,7 +79,7 @@ def _left_as_it_is(run: Run, state: Planned, name: StateName) -> Outcome:
     if not entry.imported_as(name):
         text = (
             f"{state.id} was not imported as {name} by this plan: run 'holdfast import run' first, or "
-            "remove its table from the plan."
+            "remove the state's table from the plan."
         )
         return Outcome(state.id, name.value, "left open", text, is_problem=True)
     return Outcome(state.id, name.value, "closed before" if entry.is_closed else "imported")
@@ -136,7 +136,8 @@ def _changed(run: Run, state: str, name: StateName) -> str:
         ""
         if is_there
         else f"{state}: the history of {name} does not have the imported version. 'holdfast state history "
-        f"{name}' shows the history. Compare it with the source before you change the backend block."
+        f"{name}' shows the history. Compare the states in the source and in Holdfast before you change the "
+        "backend block."
     )
 
 

@@ -152,7 +152,10 @@ class Hcp(PlainSource):
             before, page = page, pagination["next-page"].number()
             total = pagination["total-count"].number()
             if page and page <= before:
-                raise CommandError(f"{what}: page {before} of its list leads back to page {page}.")
+                raise CommandError(
+                    f"{what}: page {before} of its list leads back to page {page}, which is a fault of the "
+                    "server."
+                )
             # Without a total, a full page may not be the last.
             is_cut = len(listed) == _PAGE_SIZE if total is None else count < total
             if not page and is_cut:

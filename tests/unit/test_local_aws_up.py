@@ -324,7 +324,7 @@ def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: P
         (
             ["up", "--teams", "platform paymets"],
             1,
-            "teams.toml: there is no team 'paymets'. Did you mean payments? The teams in the file are "
+            "teams.toml: there is no team 'paymets'. Did you mean payments? Teams in the file: "
             "platform, payments\n",
         ),
         (["down"], 0, "Nothing is running."),
