@@ -107,9 +107,7 @@ def team_named(name: str, teams: Iterable[Team], path: Path) -> Team:
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         meant = f" Did you mean {close[0]}?" if close else ""
-        raise ConfigError(
-            f"{path}: there is no team '{name}'.{meant} Teams in the file: {', '.join(known)}"
-        )
+        raise ConfigError(f"{path}: there is no team '{name}'.{meant} Teams in the file: {', '.join(known)}")
     return known[name]
 
 

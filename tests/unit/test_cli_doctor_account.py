@@ -216,7 +216,7 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
             kms(template="{}"),
             "keys.deployed",
             PROBLEM,
-            f'current key, and with previous_keys = ["{KEY}"].',
+            f'First add "{KEY}" to previous_keys, and deploy the stack with its current key.',
         ),
         (BY_ROLE, role(ROLE), "keys.administrators", OK, ""),
         (BY_USER, user(USER), "keys.administrators", OK, ""),
@@ -381,7 +381,7 @@ def test_stacks_of_earlier_releases_are_notes_with_what_removes_them(
     of_the_trail, of_the_dashboard = (
         f"note     former_stacks: The stack {name} of an earlier release is still deployed in eu-central-1. "
         "This release does not use it, but AWS bills it. Once every team in eu-central-1 is upgraded, remove "
-        "it with `"
+        "the stack with `"
         for name in ("HoldfastTokenTrail", "HoldfastDashboard")
     )
     which = "--stack-name HoldfastTokenTrail --region eu-central-1"

@@ -215,9 +215,10 @@ def test_what_a_method_does_at_the_address_of_the_state_is_said_with_what_to_wri
     done = doctor()
 
     assert done.problems() == [f"backend.{argument}_address", f"backend.{argument}_method"]
-    assert f"is {method} (main.tf). At this {argument}_address, {method} {does}" in done.text(
-        f"backend.{argument}_method"
-    )
+    assert (
+        f"is {method} (main.tf), but {argument}_address is the address of the state itself. There, "
+        f"{method} {does}, so the API refuses"
+    ) in done.text(f"backend.{argument}_method")
     assert f'In the block, write {argument}_method = "{right}"' in done.text(f"backend.{argument}_method")
 
 
@@ -677,7 +678,7 @@ CLOUD_FAULTS: Mapping[str, tuple[dict[str, str | None], dict[str, str], str, str
     "a variable against the name": ({}, {"TF_WORKSPACE": "dev"}, "backend.workspace", "Unset TF_WORKSPACE"),
     "a variable that selects another": (TAGS, {"TF_WORKSPACE": "dev"}, "backend.workspace", "network/dev"),
     "a token in the block": ({"token": BEARER}, {}, "credentials.plain_text", "main.tf has a token"),
-    "no lock": ({}, {"TF_CLI_ARGS": "-lock=false"}, "environment", "the client does not lock"),
+    "no lock": ({}, {"TF_CLI_ARGS": "-lock=false"}, "environment", "the client acquires no lock"),
 }
 
 

@@ -435,7 +435,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "HCL that is not read": (
         S3,
         f"é = 1\n{s3('live/net.tfstate')}",
-        "says what is wrong. If it reports no error, replace the block by hand",
+        "says what is wrong. If it reports no error, change the block by hand",
     ),
 }
 """The moved states, a text that stays, and what the note on it says."""
