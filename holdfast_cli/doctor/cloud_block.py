@@ -213,7 +213,7 @@ def _workspace(used: _Configuration, state: StateName, organization: str, worksp
     if used.workspace is None:
         return note(
             "backend.workspace",
-            f"The block has the prefix {used.prefix}, so none of its workspaces is the state {state}.",
+            f"The block has the prefix {used.prefix}, so no workspace of the block is the state {state}.",
             do,
         )
     said = f"The workspace {used.workspace.text} of {used.organization.text}"

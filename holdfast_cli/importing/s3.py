@@ -383,7 +383,7 @@ def _held_by(holder: LockInfo) -> str:
     since = plain(str(holder.for_client()["Created"]))
     known = (
         holder.operation and f"operation {plain(holder.operation)}",
-        not since.startswith("0001") and f"since {since}",
+        "" if since.startswith("0001") else f"since {since}",
         holder.id and f"lock ID {plain(holder.id)}",
         plain(holder.text),
     )

@@ -726,7 +726,7 @@ def test_what_selects_the_workspace_is_seen(
     [
         ("cloud", 'tags = ["a"]', "`terraform workspace select -or-create prod`"),
         ('backend "remote"', 'prefix = "pr"', "`terraform workspace select -or-create od`"),
-        ('backend "remote"', 'prefix = "dev-"', "so none of its workspaces is the state network/prod"),
+        ('backend "remote"', 'prefix = "dev-"', "so no workspace of the block is the state network/prod"),
     ],
 )
 def test_a_block_without_a_selected_workspace_is_told_how_to_select_it(
