@@ -380,18 +380,20 @@ def _parse(lock: bytes) -> LockInfo:
 
 
 def _held_by(holder: LockInfo) -> str:
+    who, operation, text = (
+        "" if said == "unknown" else plain(" ".join(said.split()))
+        for said in (holder.who, holder.operation, holder.text)
+    )
     since = plain(str(holder.for_client()["Created"]))
     known = (
-        holder.operation and f"operation {plain(holder.operation)}",
+        f"operation {operation}" if operation else "",
         "" if since.startswith("0001") else f"since {since}",
-        holder.id and f"lock ID {plain(holder.id)}",
-        plain(holder.text),
+        f"lock ID {plain(holder.id)}",
+        text.rstrip("."),
     )
-    said = "; ".join(filter(None, known))
     return (
-        f"{plain(holder.who) or 'an unknown client'} holds the state's lock{f' ({said})' if said else ''}. "
-        "Wait, or, if that client has ended, release the lock with force-unlock in the source. Then run the "
-        "command again."
+        f"{who or 'an unknown client'} holds the state's lock ({'; '.join(filter(None, known))}). Wait, or, if "
+        "that client has ended, release the lock with force-unlock in the source. Then run the command again."
     )
 
 
