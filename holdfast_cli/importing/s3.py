@@ -392,8 +392,9 @@ def _held_by(holder: LockInfo) -> str:
         text.rstrip("."),
     )
     return (
-        f"{who or 'an unknown client'} holds the state's lock ({'; '.join(filter(None, known))}). Wait, or, if "
-        "that client has ended, release the lock with force-unlock in the source. Then run the command again."
+        f"{who or 'an unknown client'} holds the state's lock ({'; '.join(filter(None, known))}). Wait, or, "
+        "if that client has ended, release the lock with force-unlock in the source. Then run the command "
+        "again."
     )
 
 
