@@ -68,7 +68,7 @@ examples:
         return added
 
     up = command("up", _up, "start the local AWS, deploy what changed, and say what to do next")
-    up.add_argument("--port", type=_port, help="of 127.0.0.1 (default: the one used last, or else 4566)")
+    up.add_argument("--port", type=_port, help="a port of 127.0.0.1 (default: the port used last, or 4566)")
     up.add_argument(
         "--teams",
         metavar="NAMES",
@@ -79,7 +79,9 @@ examples:
     command("demo", _demo, "run examples/hello with a real Terraform")
     command("clean", _clean, "stop the local AWS, and remove it with its states and all caches")
     issuer = command("issuer", _issuer, "run an OpenID Connect issuer until Ctrl-C, to try sign-in")
-    issuer.add_argument("--port", type=_port, help="of 127.0.0.1 (default: the one used last, or else 4570)")
+    issuer.add_argument(
+        "--port", type=_port, help="a port of 127.0.0.1 (default: the port used last, or 4570)"
+    )
     id_token = command("id-token", _id_token, "print an ID token of that issuer")
     id_token.add_argument(
         "--claim",

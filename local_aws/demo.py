@@ -33,7 +33,7 @@ def demo(home: Home) -> None:
     team = next((team for team in teams if connection and team.api_address == connection.address), None)
     running = find_running(home.aws_data)
     if running is None or connection is None or team is None:
-        raise LocalAwsError("The local AWS does not run: run `make up` first.")
+        raise LocalAwsError("The local AWS does not run, or has no token: run `make up` first.")
     environment = {
         **without_terraform_settings(os.environ),
         **connection.environment(),

@@ -335,7 +335,7 @@ def _print_next(home: Home, deployment: Deployment, configured: Mapping[str, Tea
     # The shell with Terraform's credentials can run this.
     declare = (
         f"""
-teams.toml says that names must be declared for {first.name}, before `terraform init`:
+teams.toml says that names of the team {first.name} must be declared. Before `terraform init`, run:
 
     .venv/bin/holdfast state declare {_EXAMPLE_STATE}
 """
@@ -362,21 +362,22 @@ For a `cloud` block, the address and the token are in another file:
     export TF_CLI_CONFIG_FILE={_display(home.cloud_config)}
 
 Then run `terraform init`, `plan` and `apply` as usual. The first file exports HOLDFAST_ADDRESS,
-TF_HTTP_USERNAME and TF_HTTP_PASSWORD, and the commands for operators need no more:
+TF_HTTP_USERNAME and TF_HTTP_PASSWORD, with which commands for operators also work:
 
     .venv/bin/holdfast state list
 {declare}
     make demo    runs a real Terraform with Holdfast
     make down    stops the local AWS; states, locks and the token stay in {_display(home.folder)}
 
-For the `holdfast` command and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a
+For `holdfast token`, `holdfast trust` and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a
 The API's address, for `holdfast configure`: {first.api_address}""")
     for team in deployment.teams:
         if configured[team.name].console:
             print(f"The console of the team {team.name}, for a browser: {team.api_address}/console/")
     for team in others:
         print(f"""
-The team {team.name} has tokens and a backend block of its own:
+The team {team.name} has tokens and a backend block of its own. In a shell with the variables of
+{_display(home.aws_env)}, these commands print them:
 
     .venv/bin/holdfast token create --team {team.name} --role maintainer --scope '*'
     .venv/bin/holdfast backend-config {_EXAMPLE_STATE} --team {team.name}""")

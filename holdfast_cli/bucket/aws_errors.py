@@ -98,7 +98,12 @@ def _explain_response(error: ClientError) -> str:
     if code in _EXPIRED:
         return f"The AWS session has expired: {SIGN_IN}."
     if code in _NOT_VALID:
-        return f"AWS does not know these credentials ({code} for {call}): {SIGN_IN}."
+        return (
+            f"AWS does not accept these credentials ({code} for {call}): {SIGN_IN}. If the error remains, "
+            "check this machine's clock."
+        )
+    if code == "RequestTimeTooSkewed":
+        return "This machine's clock and the clock of AWS differ too much. Correct this machine's clock."
     if error.response["ResponseMetadata"].get("HTTPStatusCode") == 403:
         return f"AWS does not allow {call}: {_reason(error)}. Use an identity that is allowed to do it."
     return f"AWS refused {call}: {_reason(error)}."

@@ -176,7 +176,11 @@ def _read(stack: "StackTypeDef") -> Stack:
         )
     except KeyError as error:
         is_moving = stack["StackStatus"].endswith("_IN_PROGRESS")
-        do = "wait until it is complete" if is_moving else f"deploy it with `npx cdk deploy {name}`"
+        do = (
+            "wait until the operation has ended"
+            if is_moving
+            else f"deploy the stack with `npx cdk deploy {name}`"
+        )
         raise CommandError(
             f"The stack {name} is {stack['StackStatus']} and has no output {error.args[0]}: {do}."
         ) from error

@@ -250,7 +250,7 @@ def unreadable(bucket: str, key: str, body: bytes) -> str:
     if is_newer(body):
         return versions.newer_record(f"s3://{bucket}/{key}")
     return (
-        f"The object s3://{bucket}/{key} is damaged, so the token cannot be read. Look at the object with "
-        f"`aws s3 cp s3://{bucket}/{key} -`. After you remove it with `aws s3 rm`, nobody can sign in with "
-        "the token."
+        f"The object s3://{bucket}/{key} is damaged, so nobody can sign in with the token. Look at the "
+        f"object with `aws s3 cp s3://{bucket}/{key} -`. Create another token, and remove this object with "
+        f"`aws s3 rm s3://{bucket}/{key}`."
     )

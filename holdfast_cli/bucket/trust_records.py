@@ -183,5 +183,6 @@ def _parse(body: bytes | None, bucket: str) -> Records:
         raise CommandError(
             f"The object s3://{bucket}/{KEY}, which has the trust records, is damaged, so nobody can sign in "
             f"with a trust record. Look at the object with `aws s3 cp s3://{bucket}/{KEY} -`. To repair it, "
-            "restore an earlier version of the object."
+            "write an earlier version of the object with `aws s3api put-object --if-match`, because the "
+            "bucket refuses an unconditional write."
         ) from error

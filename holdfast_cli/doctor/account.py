@@ -119,7 +119,7 @@ def _read_teams(folder: Path, wanted: str | None, teams: list[Team]) -> Iterator
         yield (
             Level.PROBLEM,
             f"{path} cannot be read as a list of teams.",
-            "Run `npx cdk ls`: it says what is wrong.",
+            "Run `npx cdk ls`, which says what is wrong.",
         )
         return
     if not teams and wanted is not None:
@@ -160,13 +160,13 @@ def _credentials(
 def _account(team: Team, account: str) -> Outcome:
     """Return whether a team's account is that of the credentials."""
     if team.account is None:
-        return Level.OK, f"{team} is deployed to the account of the credentials, {account}."
+        return Level.OK, f"{team} uses the account of the credentials, {account}."
     if team.account == account:
         return Level.OK, f"{team} belongs to the account of the credentials, {account}."
     return (
         Level.PROBLEM,
         f"{team} belongs to the account {team.account}, but the credentials are those of {account}.",
-        f"Sign in to {team.account}, and run the command again for this team.",
+        f"Sign in to {team.account}, and run the command again with --team {team.name}.",
     )
 
 
@@ -175,12 +175,12 @@ def _region(team: Team, region: str | None) -> Outcome:
     if team.region is None and region is None:
         return Level.PROBLEM, f"{team} has no region, and the environment has none.", "Set AWS_REGION."
     if team.region is None:
-        return Level.OK, f"{team} is deployed to {region}, the region of the environment."
+        return Level.OK, f"{team} uses {region}, the region of the environment."
     if region is None or team.region == region:
-        return Level.OK, f"{team} is deployed to {team.region}."
+        return Level.OK, f"{team} uses the region {team.region}."
     return (
         Level.NOTE,
-        f"{team} is deployed to {team.region}, and the environment has the region {region}.",
+        f"{team} uses the region {team.region}, but the environment has the region {region}.",
         f"Set AWS_REGION={team.region} for the other commands of `holdfast`.",
     )
 
@@ -225,12 +225,12 @@ class _At:
         if version < _BOOTSTRAP_VERSION:
             yield (
                 Level.PROBLEM,
-                f"{where} is prepared for CDK with version {version}; version {_BOOTSTRAP_VERSION} is "
+                f"{where} has version {version} of the CDK bootstrap stack; version {_BOOTSTRAP_VERSION} is "
                 "required.",
                 command,
             )
         else:
-            yield Level.OK, f"{where} is prepared for CDK with version {version}."
+            yield Level.OK, f"{where} is prepared for CDK, with version {version} of the bootstrap stack."
 
     def concurrency(self) -> Iterator[Outcome]:
         """Yield whether Lambda allows enough concurrent executions."""
@@ -238,13 +238,13 @@ class _At:
         allowed = limit["ConcurrentExecutions"]
         unreserved = limit.get("UnreservedConcurrentExecutions", allowed)
         text = (
-            f"In {self.region}, Lambda runs at most {allowed} functions at once. Reserved concurrency leaves "
-            f"{unreserved} of them"
+            f"In {self.region}, the account may have {allowed} concurrent Lambda executions (unreserved: "
+            f"{unreserved})"
         )
         if unreserved < _LEAST_CONCURRENCY:
             yield (
                 Level.PROBLEM,
-                f"{text}. A request needs up to two functions, and requests above the limit get 503.",
+                f"{text}. A request needs up to two executions, and requests above the limit fail with 5xx.",
                 (
                     f"Request a quota of {_DEFAULT_CONCURRENCY} with `aws service-quotas "
                     f"request-service-quota-increase --service-code lambda --quota-code {_CONCURRENCY_QUOTA} "
@@ -366,7 +366,7 @@ class _At:
             )
         yield (
             Level.PROBLEM,
-            f"The bucket {name} of an earlier stack still exists, but {which}. A deployment would fail, "
+            f"The bucket {name} already exists, but {which}. A deployment would fail, "
             "because the team's stack creates a bucket with this name.",
             do,
         )
@@ -391,7 +391,7 @@ def _still_deployed(stack: Mapping[str, Any], region: str) -> tuple[str, str]:
             f"The stack {name} of an earlier release is still deployed in {region}. This release does not "
             "use it, but AWS bills it."
         ),
-        f"Once every team in {region} is upgraded, remove it with `{' && '.join(commands)}`."
+        f"Once every team in {region} is upgraded, remove the stack with `{' && '.join(commands)}`."
         + (f" The bucket {bucket} is kept, with its logs." if bucket else ""),
     )
 
@@ -408,10 +408,10 @@ def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Outcom
         yield (
             Level.PROBLEM,
             (
-                f"The functions of {stack} may not use the key {key} yet, so writes would fail during a "
-                "deployment."
+                f"The functions of {stack} may not use the key {key} yet, so writes would fail "
+                "while a deployment changes the key."
             ),
-            f'First deploy the stack with its current key, and with previous_keys = ["{key}"].',
+            f'First add "{key}" to previous_keys, and deploy the stack with its current key.',
         )
 
 
@@ -442,9 +442,9 @@ def _topic(sns: Any, region: str, setting: str, topic: str) -> Iterator[Outcome]
     if found is None:
         yield (
             Level.PROBLEM,
-            f"{setting}: there is no topic {topic} in this region.",
-            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]} --region {region}`, or write the "
-            "ARN of another topic in teams.toml.",
+            f"{setting}: there is no topic {topic} in {region}.",
+            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]} --region {region}`, and write the "
+            "ARN that it prints in teams.toml. Or write the ARN of another topic there.",
         )
         return
     statements = json.loads(found["Attributes"].get("Policy", "{}")).get("Statement", [])

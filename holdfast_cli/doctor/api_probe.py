@@ -80,7 +80,7 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
             "api.credentials",
             (
                 "The API was not tested with credentials, because TF_HTTP_USERNAME and TF_HTTP_PASSWORD are "
-                "not set."
+                "not both set."
             ),
             probe.make_token,
         )
@@ -125,8 +125,8 @@ class _Probe:
         )
         """The advice for credentials that may not lock and write the probe's state."""
         self._look = (
-            f"Look in the log group {function_log_group(stack.team, 'backend')}, and check the proxies "
-            f"between this machine and {self._address}."
+            f"Look in the team's log groups, whose names begin with {function_log_group(stack.team, '')}, "
+            f"and check the proxies between this machine and {self._address}."
         )
 
     # --- without credentials -------------------------------------------------------------------------
@@ -184,7 +184,8 @@ class _Probe:
                 "api.credentials",
                 f"The API does not accept TF_HTTP_USERNAME and TF_HTTP_PASSWORD for {self._state}: "
                 f"{_said(read)}.",
-                self.make_token,
+                f"{self.make_token} If the team has the setting `networks`, run this command from one of "
+                "these networks.",
             )
             return False
         yield self._judge("api.absent", read, 204, "A read of a state that does not exist returns 204.")
@@ -203,10 +204,11 @@ class _Probe:
             return True
         yield problem(
             "api.reserved_name",
-            "Locking and writing were not tested, because the deployed functions are from an older release. "
-            f"They do not reserve the state names {names.RESERVED}/* for this test: a read returned "
-            f"{_said(reserved)}.",
-            "Deploy the stack again, and then run this command again.",
+            "Locking and writing were not tested, because the API did not confirm that it reserves the state "
+            f"names {names.RESERVED}/* for this test. It responded with {_said(reserved)}, not 400, to "
+            f"{reserved.request}.",
+            "If the deployed functions are from an older release, deploy the stack again. Then run this "
+            "command again.",
         )
         return False
 
@@ -268,8 +270,8 @@ class _Probe:
             # AWS documents that API Gateway may rename the header, and nothing relies on it.
             yield note(
                 "api.content_md5",
-                "The API accepted a write whose body does not match its Content-MD5. The header does not "
-                "reach the API, so the API cannot detect a body that was corrupted in transit.",
+                "The API accepted a write whose body does not match its Content-MD5. The header may not "
+                "reach the API, which then cannot detect a body that was corrupted in transit.",
                 f"If a proxy is in front of {self._address}, configure it to forward the header Content-MD5.",
             )
         else:
@@ -296,19 +298,23 @@ class _Probe:
     def _reads(self) -> Iterator[Finding]:
         plain = self._send("GET", self._states, headers={"Accept-Encoding": "identity"})
         compressed = self._send("GET", self._states, headers={"Accept-Encoding": "gzip"})
-        for check, read, how in (("api.read", plain, "plain"), ("api.read_gzip", compressed, "compressed")):
+        for check, read, how in (
+            ("api.read", plain, "An uncompressed"),
+            ("api.read_gzip", compressed, "A compressed"),
+        ):
             if read.status == 200 and read.body != self._document(4):
-                yield problem(check, f"A {how} read returned the state altered.", self._look)
+                yield problem(check, f"{how} read returned the state altered.", self._look)
             else:
-                yield self._judge(check, read, 200, f"A {how} read returns the state byte for byte.")
+                yield self._judge(check, read, 200, f"{how} read returns the state byte for byte.")
         cache, kind = (plain.headers.get(name, "") for name in ("cache-control", "content-type"))
         if cache == "no-store" and kind.startswith("application/json"):
             yield ok("api.headers", "The API returns a state as JSON that no cache may store.")
         else:
             yield problem(
                 "api.headers",
-                f"The API returned a state as {kind!r} with Cache-Control {cache!r}, not as JSON with "
-                "no-store. A cache between the client and the API could return an old state.",
+                f"The API responded to a read with the Content-Type {kind!r} and the Cache-Control "
+                f"{cache!r}, not with JSON and no-store. A cache between the client and the API could return "
+                "an old state.",
                 self._look,
             )
         outputs = self._send("GET", f"/outputs/{self._state}")
@@ -320,18 +326,18 @@ class _Probe:
     def _releases(self, holder: bytes, other: bytes) -> Iterator[Finding]:
         # Without its body this DELETE would be a force-unlock.
         not_ours = self._send("DELETE", self._locks, other)
-        still_held = self._send("PUT", self._locks, other).status == 423
-        arrives = not_ours.status == 200 and still_held
+        again = self._send("PUT", self._locks, other)
+        arrives = (not_ours.status, again.status) == (200, 423)
         if arrives:
             yield ok("api.delete_body", "The body of a DELETE reaches the API.")
         else:
             yield problem(
                 "api.delete_body",
-                "The body of a DELETE request does not reach the API. The check sent a DELETE with the lock "
-                f"info of another lock. The API responded with {_said(not_ours)}, and the held lock is "
-                f"{'still there' if still_held else 'gone'}.",
-                "Use the unlock_address and the unlock_method that `holdfast backend-config` prints, which "
-                "release the lock by POST.",
+                "The body of a DELETE request may not reach the API. While one client held the lock, a "
+                "second client sent a DELETE request with its own lock info, and then requested the lock. "
+                f"The API responded with {_said(not_ours)} and {_said(again)}, not with 200 and 423.",
+                "Use the unlock_address and the unlock_method that `holdfast backend-config STATE` prints. "
+                "They release the lock with a POST request.",
             )
         yield self._expect(
             "api.release", 200, "The lock is released by POST /unlocks.", "POST", self._unlocks, holder
@@ -356,7 +362,7 @@ class _Probe:
         yield note(
             "api.verbs",
             f"Of the HTTP methods LOCK and UNLOCK, the API accepts {' and '.join(passed) or 'none'}. The "
-            "block that `holdfast backend-config` prints uses other methods.",
+            "block that `holdfast backend-config STATE` prints uses other methods.",
         )
 
     def _passes(self, verb: str, path: str, lock: bytes) -> bool:

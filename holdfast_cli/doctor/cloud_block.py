@@ -65,7 +65,8 @@ def check(
         yield problem(
             "backend.workspace",
             str(error),
-            "Or replace the block with the output of `holdfast backend-config`, without --cloud.",
+            "To keep the name, replace the block with the output of `holdfast backend-config "
+            f"{state}`, without --cloud.",
         )
         return
     yield _initialized(block, noted)
@@ -177,8 +178,12 @@ def base(where: Settings, written: str | None) -> Generator[Finding, None, str |
 
 def _hostname(used: _Configuration, base: str | None) -> Finding:
     """Return the finding on whether the hostname is the API's."""
-    right = cloud_config.hostname(base) if base else "<hostname>"
-    do = f'In the block, write hostname = "{right}".'
+    right = cloud_config.hostname(base) if base else ""
+    do = (
+        f'In the block, write hostname = "{right}".'
+        if right
+        else "Run this command again with --address and the API's URL. The command then prints the hostname."
+    )
     if used.hostname is None:
         return problem(
             "backend.hostname", "The block has no hostname, so Terraform does not use Holdfast.", do
@@ -208,7 +213,7 @@ def _workspace(used: _Configuration, state: StateName, organization: str, worksp
     if used.workspace is None:
         return note(
             "backend.workspace",
-            f"The block has the prefix {used.prefix}, with which no workspace is the state {state}.",
+            f"The block has the prefix {used.prefix}, so no workspace of the block is the state {state}.",
             do,
         )
     said = f"The workspace {used.workspace.text} of {used.organization.text}"
@@ -241,8 +246,8 @@ def _credentials(used: _Configuration, token: Value | None, block: Block) -> Ite
             "credentials",
             f"{cloud_config.token_variable(used.hostname.text)} is not set. This command did not "
             "look for a token in the CLI configuration, so it did not try the API with a token.",
-            "Export what `holdfast token create` or `holdfast login` prints, or run `holdfast configure "
-            "helper`.",
+            "If Terraform has no token for this host, export what `holdfast token create` or `holdfast "
+            "login` prints, or run `holdfast configure helper`.",
         )
     if block.arguments.get("token"):
         yield problem(

@@ -33,10 +33,10 @@ _AT_THE_STATE: Final = {
 """The effect of each method at the address of a state, where LOCK and UNLOCK are for its lock."""
 _CREDENTIALS: Final = ("username", "password")
 _FLAGS: Final = {
-    "-lock=false": "the client does not lock, so a team that requires locks refuses its writes with 428",
+    "-lock=false": "the client acquires no lock, and by default Holdfast refuses a write without a lock",
     "-backend=false": "`init` does not configure the backend",
     "-backend-config": "the option changes the backend at every `init`",
-    "-state": "the state is read from a file",
+    "-state": "commands such as `state list` read the state from a file",
 }
 
 
@@ -55,14 +55,15 @@ def check(
         yield problem(
             "backend",
             f"{error}, so the backend is not known.",
-            "Run `terraform validate`: it says what is wrong.",
+            "Check that you may read the file. Then run `terraform validate`, which reports errors in "
+            "configurations.",
         )
         return
     block = blocks[-1] if blocks else None
     kind = block or noted
     if kind is None or kind.type not in cloud_block.TYPES:
         yield from _workspace(folder, environment)
-    yield from _kind(blocks, noted)
+    yield from _kind(blocks, noted, state)
     if block is not None and block.type in cloud_block.TYPES:
         yield from cloud_block.check(folder, state, where, environment, block, noted)
         return
@@ -72,15 +73,15 @@ def check(
     values = _values(used, environment)
     yield from _differing(block, noted)
     yield from _variables(values, environment)
-    yield from _only_in_the_environment(values)
+    yield from _only_in_the_environment(values, state)
     address = values.get("address")
     routed = _ROUTED.fullmatch(address.text.partition("?")[0]) if address else None
     base = yield from cloud_block.base(where, routed[1] if routed else None)
     for argument in ("address", *_LOCKING):
         if argument in values:
             yield _address(argument, values[argument], base, state)
-    yield from _missing(values)
-    yield from _methods(values)
+    yield from _missing(values, state)
+    yield from _methods(values, state)
     yield from _encryption(values, used)
     yield from _credentials(values, used)
     if base is not None:
@@ -127,21 +128,23 @@ def _flags(environment: Mapping[str, str]) -> Iterator[Finding]:
 # --- the backend ----------------------------------------------------------------------------------
 
 
-def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
+def _kind(blocks: list[Block], noted: Block | None, state: StateName) -> Iterator[Finding]:
     """Yield whether Terraform uses one of Holdfast's backends."""
     found = blocks[-1] if blocks else noted
     if found is None:
         yield problem(
             "backend",
-            "No file in this folder has a backend, so Terraform keeps the state in a file.",
-            "Add the output of `holdfast backend-config` to the configuration, and run `terraform init`.",
+            "No file in this folder has a backend, so Terraform keeps the state in a local file.",
+            f"Add the output of `holdfast backend-config {state}` to the configuration, and run `terraform "
+            "init`.",
         )
     elif found.type not in ("http", *cloud_block.TYPES):
         yield problem(
             "backend",
-            f"{found.file} has the backend {found.type!r}, but Holdfast needs 'http', 'cloud' or 'remote'.",
-            "Replace the block with the output of `holdfast backend-config`, and run `terraform init "
-            "-migrate-state`.",
+            f"{found.file} has the backend {found.type!r}, but Holdfast's API needs 'http', 'cloud' or "
+            "'remote'.",
+            f"Replace the block with the output of `holdfast backend-config {state}`, and run `terraform "
+            "init -migrate-state`, which copies the state.",
         )
     elif not blocks:
         yield problem(
@@ -152,7 +155,8 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
     elif len(files := [str(block.file) for block in blocks if not block.overrides]) > 1:
         yield problem(
             "backend",
-            f"Terraform accepts only one backend block, but {' and '.join(files)} have one each.",
+            f"Terraform accepts only one backend block, but this folder has {len(files)}, in "
+            f"{', '.join(dict.fromkeys(files))}.",
             "Keep one of these blocks.",
         )
     else:
@@ -196,8 +200,8 @@ def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
             f"The block and {noted.file}, which `terraform init` wrote, have different values for "
             f"{', '.join(changed)}. Terraform uses the stored values, or stops with an error if the block "
             "was changed after `init`.",
-            "Run `terraform init -reconfigure`. If the last `init` had -backend-config, use the same "
-            "option again.",
+            "Run `terraform init -reconfigure`, which does not copy the state. If the last `init` had "
+            "-backend-config, use the same option again.",
         )
     else:
         yield ok("backend.init", "The block has the values that `terraform init` stored.")
@@ -212,11 +216,12 @@ def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> I
                 "environment",
                 f"{variable} contradicts {argument} in {value.source}, which has precedence, so the "
                 "variable has no effect here.",
-                f"Unset {variable}, or remove {argument} from the block.",
+                f"Unset {variable}. To use the variable instead, remove {argument} from the block and from "
+                "-backend-config, and run `terraform init -reconfigure`.",
             )
 
 
-def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
+def _only_in_the_environment(values: Mapping[str, Value], state: StateName) -> Iterator[Finding]:
     """Yield whether the state's address comes only from the environment."""
     address = values.get("address")
     if address is not None and address.source == backend_config.variable("address"):
@@ -224,7 +229,8 @@ def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
             "environment",
             "Only TF_HTTP_ADDRESS names the state, and Terraform does not store this variable. With another "
             "value, the next command uses another state without a warning.",
-            "Use a file for -backend-config instead. `holdfast backend-config --tfbackend` writes one.",
+            "Use a file for -backend-config instead. "
+            f"`holdfast backend-config {state} --tfbackend` prints the content of the file.",
         )
 
 
@@ -235,14 +241,19 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
         argument
     ]
     right = f"{base or '<address>'}/{routes[0]}/{state}"
-    do = f'In the block, write {argument} = "{right}".'
+    what = "" if base else " <address> is the output ApiAddress of the team's stack."
+    do = f'In the block, write {argument} = "{right}".{what}'
     if value.source == backend_config.variable(argument):
         do = (
             f'Export {value.source}={shlex.quote(right)}, or write {argument} = "{right}" in the backend '
-            "block."
+            f"block.{what}"
         )
     elif Path(value.source).name == backend_block.NOTES:
-        do = f'Run `terraform init -reconfigure` with {argument} = "{right}".'
+        option = shlex.quote(f"-backend-config={argument}={right}")
+        do = (
+            f"Run `terraform init -reconfigure {option}`, with the other -backend-config options of the last "
+            f"`init`, if it had any.{what}"
+        )
     shown = state_access.shown(value.text)
     if not shown:
         return problem(check_name, f"{argument} in {value.source} is not an address.", do)
@@ -266,25 +277,25 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
     return ok(check_name, f"{said}.")
 
 
-def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
+def _missing(values: Mapping[str, Value], state: StateName) -> Iterator[Finding]:
     """Yield which address is missing. `_ask` judges a missing lock address, as it depends on the role."""
     if "address" not in values:
         yield problem(
             "backend.address",
             "Neither the backend block nor TF_HTTP_ADDRESS has an address.",
-            "Replace the block with the output of `holdfast backend-config`. If this folder needs "
-            "-backend-config, run `terraform init` with it instead.",
+            f"Replace the block with the output of `holdfast backend-config {state}`. If this folder needs "
+            "-backend-config, run `terraform init` with this option instead.",
         )
     if "lock_address" in values and "unlock_address" not in values:
         yield problem(
             "backend.unlock_address",
             "There is a lock_address but no unlock_address, so Terraform acquires the lock and never "
             "releases it.",
-            "Replace the block with the output of `holdfast backend-config`.",
+            f"Replace the block with the output of `holdfast backend-config {state}`.",
         )
 
 
-def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
+def _methods(values: Mapping[str, Value], state: StateName) -> Iterator[Finding]:
     """Yield whether the methods are right. AWS documents that API Gateway passes only the common methods."""
     routes = {name: _route(values[name].text) for name in ("address", *_LOCKING) if name in values}
     right = {
@@ -302,10 +313,10 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
         if at_the_state and used in _AT_THE_STATE:
             yield problem(
                 f"backend.{argument}",
-                f"{argument} is {used} ({source}). At this {address}, {used} {_AT_THE_STATE[used]}, so the "
-                "API refuses it.",
+                f"{argument} is {used} ({source}), but {address} is the address of the state itself. There, "
+                f"{used} {_AT_THE_STATE[used]}, so the API refuses such a request with lock info.",
                 f'In the block, write {argument} = "{right[argument][0]}", with the {address} that '
-                "`holdfast backend-config` prints.",
+                f"`holdfast backend-config {state}` prints.",
             )
         elif used in right[argument] and not at_the_state:
             yield ok(f"backend.{argument}", f"{argument} is {used}.")
@@ -325,7 +336,7 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
             "backend.unlock_address",
             "unlock_address leads to /locks/. Holdfast supports this address, but AWS does not document that "
             "API Gateway forwards the body of a DELETE request.",
-            "Use the block that `holdfast backend-config` prints, which sends POST to /unlocks/.",
+            f"Use the block that `holdfast backend-config {state}` prints, which sends POST to /unlocks/.",
         )
 
 

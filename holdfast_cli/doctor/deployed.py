@@ -106,7 +106,8 @@ def _compare_bucket(
 
     def setting_differences(subject: str, wanted: object, read: Callable[[], object]) -> Iterator[str]:
         if (found := _unless_there_is_none(read)) != wanted:
-            yield f"{subject} is {found}, but {wanted} in the template."
+            there, right = ("not set" if value is None else value for value in (found, wanted))
+            yield f"{subject} is {there}, but {right} in the template."
 
     def policy() -> Iterator[str]:
         resources = template.resources("AWS::S3::BucketPolicy")
@@ -279,7 +280,10 @@ def _status(name: str, configuration: Mapping[str, Any]) -> Outcome:
     if status == "AVAILABLE":
         target = configuration["ApiGatewayDomainName"]
         return Level.OK, f"The domain {name} is ready. Its DNS record must lead to {target}."
-    do = "Look at its certificate in ACM, then run this command again."
+    do = (
+        "If the status is UPDATING, wait. Otherwise, look at the domain's certificate in ACM. Then run this "
+        "command again."
+    )
     return Level.PROBLEM, f"The domain {name} is {status}.", do
 
 

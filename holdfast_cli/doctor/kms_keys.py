@@ -50,7 +50,8 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
         yield (
             Level.PROBLEM,
             f"There is no key {key}.",
-            "Check the ARN in teams.toml. If the key was deleted, docs/operate/recovery.md says what to do.",
+            "If teams.toml has this ARN, check it. If the key was deleted, docs/operate/recovery.md says "
+            "what to do.",
         )
         return
     found = described["KeyMetadata"]
@@ -59,7 +60,7 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
             Level.PROBLEM,
             f"S3 cannot encrypt with the key {key}, which has the key spec {found['KeySpec']} and the key "
             f"usage {found['KeyUsage']}.",
-            "In teams.toml, set the key to the ARN of a symmetric KMS key with key usage ENCRYPT_DECRYPT.",
+            "In teams.toml, replace the ARN by that of a symmetric KMS key with key usage ENCRYPT_DECRYPT.",
         )
         return
     if (state := found["KeyState"]) != "Enabled":

@@ -35,9 +35,10 @@ _NOT_S3: Final = (
     "Do not keep states in this bucket. Holdfast is safe only if the store evaluates S3's conditional "
     "requests as Amazon S3 does."
 )
+_NO_DATE: Final = "S3 sends no Date header, so Holdfast cannot know how old a lock is."
 _VERSIONING: Final = (
-    "Enable versioning: aws s3api put-bucket-versioning --bucket {bucket} "
-    "--versioning-configuration Status=Enabled."
+    "Enable versioning with `aws s3api put-bucket-versioning --bucket {bucket} "
+    "--versioning-configuration Status=Enabled`."
 )
 
 
@@ -114,6 +115,8 @@ class _Probe:
             deviation = next(iter(trial(f"{self._prefix}{name}")), None)
             if deviation is None:
                 yield ok(f"s3.{name}", good)
+            elif deviation == _NO_DATE:
+                yield problem(f"s3.{name}", deviation, "Check whether a proxy removes the header.")
             else:
                 yield problem(f"s3.{name}", deviation, do.format(bucket=self._bucket))
 
@@ -127,7 +130,7 @@ class _Probe:
             response = error.response
         date = response["ResponseMetadata"]["HTTPHeaders"].get("date", "")
         if (off := clock.seconds_off(date, before, time.time())) is None:
-            yield "S3 sends no Date header, so Holdfast cannot know how old a lock is."
+            yield _NO_DATE
         else:
             yield from clock.deviation(off, "S3")
 

@@ -81,8 +81,10 @@ def check(
     if health.status != 200 or not version:
         yield problem(
             "api",
-            f"{base} does not respond as Holdfast does: /health returned the status {health.status}.",
-            "Compare the address with the output ApiAddress of the team's stack.",
+            f"{base} does not respond as Holdfast does: /health returned the status {health.status}"
+            f"{' without a version' if health.status == 200 else ''}.",
+            "Compare the address with the output ApiAddress of the team's stack. If the address is right, "
+            "run the command again.",
         )
         return  # credentials are sent to Holdfast alone
     yield ok("api", f"Holdfast {version} responds at {base}.")
@@ -118,7 +120,8 @@ def check(
         case status:
             yield problem(
                 "api.credentials",
-                f"The API responds with {status} for {state}: {output.plain(message)}",
+                f"The API responds with {status} to a read of {state}"
+                f"{f': {output.plain(message)}' if message else '.'}",
                 "See docs/use/errors.md for this status code.",
             )
             return
@@ -153,8 +156,10 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
     """Return who deleted a version according to the audit trail, as the end of a sentence."""
     around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
     response = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
+    if response.status == 403:
+        return " (with the role auditor or maintainer, this check also shows who deleted it)"
     if response.status != 200:
-        return " (with the role maintainer, this check also shows who deleted it)"
+        return f" (who deleted it is not known: the API responds with {response.status})"
     for event in form.read(v1.Activity, response.json()).events:
         if version and event.get("version_id") == version and event.get("event") == Event.STATE_DELETED:
             principal, owner = (form.text(event.get(member)) for member in ("principal", "owner"))
@@ -174,17 +179,16 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
             return problem(
                 "backend.lock_address",
                 f"The credentials may write {state}, but this configuration does not lock. By default, a "
-                "team "
-                "requires locks. The API then refuses the write with 428, after Terraform has created the "
-                "resources.",
-                "Replace the block with the output of `holdfast backend-config`.",
+                "team requires locks. The API then refuses the write with 428, after Terraform has created "
+                "the resources.",
+                f"Replace the block with the output of `holdfast backend-config {state}`.",
             )
         case 403 if locks:
             return problem(
                 "api.role",
                 f"The credentials can read {state} but not lock it: {response.text('message')}",
                 "Use other credentials to apply. To plan, use -lock=false or, with the http backend, "
-                "`holdfast backend-config --read-only`.",
+                f"the block that `holdfast backend-config {state} --read-only` prints.",
             )
         case 403:
             return ok(
@@ -228,8 +232,10 @@ def discovery(base: str) -> Finding:
     found = (
         f"lacks {', '.join(missing)}" if response.status == 200 else f"returned {response.status}, not 200"
     )
-    return problem(
-        "api.discovery",
-        f"`cloud` and `remote` do not find the API: {_DOCUMENT} {found}.",
-        "Deploy the stack again, and check the proxies between this machine and the API.",
+    do = (
+        "Deploy the stack again with the release of this command."
+        if response.status == 200
+        else "Run the command again. If the finding remains, check the proxies between this machine and the "
+        "API."
     )
+    return problem("api.discovery", f"`cloud` and `remote` do not find the API: {_DOCUMENT} {found}.", do)

@@ -57,8 +57,8 @@ def setup(args: argparse.Namespace) -> Iterator[Finding]:
         if not (args.team or settings.sources(args)["team"]):
             yield note(
                 "setup",
-                "Neither a profile nor a variable names the API's address or a team. This command used the "
-                "only deployed team, but commands such as `holdfast state list` cannot find the API.",
+                "Neither a profile nor a variable names the API's address or a team. This command looks for "
+                "the only deployed team, but commands such as `holdfast state list` cannot find the API.",
                 "`holdfast configure --address URL` writes a profile. `cdk deploy` and `make up` print the "
                 "URL.",
             )
@@ -148,7 +148,7 @@ def _status(name: str, which: str, status: str) -> Outcome:
         return (
             Level.NOTE,
             f"The stack is {status}.",
-            "Run this command again when the deployment is complete.",
+            "Run this command again when CloudFormation has ended this operation.",
         )
     what, events = "deployment", "Look at the stack's events in CloudFormation"
     match status:

@@ -67,10 +67,8 @@ def _allowed(run: Run, states: list[str]) -> list[Outcome]:
     try:
         run.source.refuse_writes([], states)
     except CommandError as error:
-        text = (
-            f"{states[0]}: the source may still refuse writes to {len(states)} states that are open again: "
-            f"{error}"
-        )
+        which = "this state" if len(states) == 1 else f"this state and {len(states) - 1} more"
+        text = f"{states[0]}: the source may still refuse writes of {which}: {error}"
         return [Outcome(states[0], "", "refused", text, is_problem=True)]
     run.journal.note(Refuse([state for state in run.journal.refused if state not in states]))
     return []
@@ -81,7 +79,7 @@ def _left_as_it_is(run: Run, state: Planned, name: StateName) -> Outcome:
     if not entry.imported_as(name):
         text = (
             f"{state.id} was not imported as {name} by this plan: run 'holdfast import run' first, or "
-            "remove its table from the plan."
+            "remove the state's table from the plan."
         )
         return Outcome(state.id, name.value, "left open", text, is_problem=True)
     return Outcome(state.id, name.value, "closed before" if entry.is_closed else "imported")
@@ -93,7 +91,7 @@ def _closed(run: Run, state: Planned, name: StateName) -> Outcome:
     if lock is None:
         said = (
             f"This state has moved to {run.place.api.address}/states/{name}: change the backend block. "
-            "'holdfast import reopen' opens it again."
+            "Only to go back to this old backend, run 'holdfast import reopen', which releases this lock."
         )
         lock = OldLock(lock_info(said), run.source.prepare_lock(state.id))
     if not entry.is_closed:  # a closed state stays closed if this close is killed
@@ -124,15 +122,23 @@ def _changed(run: Run, state: str, name: StateName) -> str:
                 return f"{state}: {why}."
             case _:
                 imported = run.journal.of(state).imported_as(name)
-                serial = imported.serial if imported else None
-                return (
-                    f"{state} was written after its import: the source has serial "
-                    f"{compared.old.revision.serial}, and serial {serial} was imported. Run 'holdfast import "
-                    "run', and then close the state."
+                serial, there = imported.serial if imported else None, compared.old.revision.serial
+                why = (
+                    f"{state}: the current version of {name} was never acknowledged."
+                    if compared.new and compared.new.serial == there
+                    else f"{state} was written after its import: the source has serial {there}, and serial "
+                    f"{serial} was imported."
                 )
+                return f"{why} Run 'holdfast import run', and then close the state."
     except CommandError as error:
         return str(error)
-    return "" if is_there else f"{state}: the history of {name} does not have the imported version."
+    return (
+        ""
+        if is_there
+        else f"{state}: the history of {name} does not have the imported version. 'holdfast state history "
+        f"{name}' shows the history. Compare the states in the source and in Holdfast before you change the "
+        "backend block."
+    )
 
 
 def _opened(run: Run, state: str) -> Outcome:

@@ -140,7 +140,7 @@ def compare(
         holder = (
             f"{new.name} is another state in Holdfast, with the lineage {new.lineage or 'unknown'}, {written}"
         )
-        return Taken(f"{holder}. Choose another name, or remove the table from the plan", holder)
+        return Taken(f"{holder}. Choose another name, or {_REMOVE}", holder)
     if serial == new.serial:
         is_known = imported is not None and imported.version == new.version
         version, sha256 = (imported.version, imported.sha256) if imported and is_known else read_new()

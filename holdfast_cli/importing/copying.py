@@ -25,6 +25,10 @@ from holdfast_cli.importing.source import LockedThereError, OldLock
 
 _PAUSE: Final = 5.0
 """Seconds between two looks at locked states."""
+_RELEASE_AGAIN: Final = (
+    "Run the command again, which tries to release them. If this message remains, release the locks in the "
+    "source, and in Holdfast with 'holdfast lock break STATE'."
+)
 
 
 def lock_info(text: str) -> LockInfo:
@@ -83,8 +87,8 @@ def _still_left(run: Run) -> list[Outcome]:
             state,
             run.journal.of(state).name,
             "left locked",
-            f"{state} is no longer in the plan, but the import may still hold locks of this state. Run the "
-            "command again to release them.",
+            f"{state} is no longer in the plan, but the import may still hold locks of this state. "
+            f"{_RELEASE_AGAIN}",
             is_problem=True,
         )
         for state in run.journal.left
@@ -95,7 +99,7 @@ def _still_left(run: Run) -> list[Outcome]:
 def _copied(run: Run, state: Planned, name: StateName) -> Outcome:
     entry = run.journal.of(state.id)
     if entry.may_hold_a_lock:  # another lock would replace it in the journal
-        raise CommandError("the lock of an earlier run could not be released. Run the command again.")
+        raise CommandError(f"the locks of an earlier run could not be released. {_RELEASE_AGAIN}")
     was_imported = entry.is_closed or entry.imported_as(name)
     if was_imported and (done := _done_before(run, state.id, name)):
         return done

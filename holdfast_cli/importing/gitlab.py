@@ -116,7 +116,10 @@ class GitLab(PlainSource):
         response = self._remote.ask("POST", url, what, (HTTPStatus.OK,), body=body)
         document = Part(response.json(), f"{what}: {self._host}")
         if errors := document["errors"].parts():
-            raise CommandError(f"{what}: GitLab rejects the query: {plain(errors[0]['message'].text())}")
+            said = plain(errors[0]["message"].text()).rstrip(".")
+            raise CommandError(
+                f"{what}: GitLab rejects the query: {said}. Check the token, and GitLab's version."
+            )
         return document["data"]
 
 

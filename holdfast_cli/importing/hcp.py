@@ -114,8 +114,8 @@ class Hcp(PlainSource):
         is_told = "locked-reason" in attributes.members()
         if not is_told and attributes["locked"].value and not _is_of_holdfast(lock.handle):
             raise CommandError(
-                f"{state}: {self.address} does not say who holds the workspace's lock. Unlock the "
-                "workspace there."
+                f"{state}: {self.address} does not say who holds the workspace's lock. If no run uses the "
+                "workspace, unlock it there."
             )
         if not is_told or lock.info.id in attributes["locked-reason"].text():
             self._json("POST", f"{path}/actions/unlock", state, (HTTPStatus.OK, HTTPStatus.CONFLICT))
@@ -152,7 +152,10 @@ class Hcp(PlainSource):
             before, page = page, pagination["next-page"].number()
             total = pagination["total-count"].number()
             if page and page <= before:
-                raise CommandError(f"{what}: page {before} of its list leads back to page {page}.")
+                raise CommandError(
+                    f"{what}: page {before} of its list leads back to page {page}, which is a fault of the "
+                    "server."
+                )
             # Without a total, a full page may not be the last.
             is_cut = len(listed) == _PAGE_SIZE if total is None else count < total
             if not page and is_cut:
@@ -172,7 +175,7 @@ class Hcp(PlainSource):
 def open_hcp(settings: Settings, environment: Mapping[str, str] = os.environ) -> Hcp:
     """Return the source of an organization, with Terraform's own token for its host."""
     address = settings.addresses[0]
-    host, [*path, organization] = host_and_segments(address, _FORM, "TF_TOKEN_HOST")
+    host, [*path, organization] = host_and_segments(address, _FORM, "TF_TOKEN_… of the host")
     base = "/".join([host, *(quote(segment, "$") for segment in path)])
     name = cloud_config.hostname(base)
     variable = cloud_config.token_variable(name)

@@ -106,8 +106,9 @@ class HttpBackend(PlainSource):
             filled = filled.replace("{base}", base).replace("{name}", name)
         if "{" in filled:
             raise UsageError(
-                f"{option} cannot be used for {state}. It may contain {{address}}. It may also contain "
-                f"{{base}} and {{name}}, if '{_STATES}' is in the address."
+                f"--{option.replace('_', '-')} has a placeholder that is not known for {state}. The option "
+                f"may contain {{address}} and, if '{_STATES}' is in the state's address, {{base}} and "
+                f"{{name}}."
             )
         return filled
 

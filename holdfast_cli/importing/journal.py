@@ -198,13 +198,13 @@ class Journal:
         elif self._begun.api != api:
             raise CommandError(
                 f"This plan's states were imported into {self._begun.api}, but you are signed in to {api}. "
-                f"Sign in to {self._begun.api}, or write a new plan."
+                f"Sign in to {self._begun.api}, or write a new plan to another file."
             )
         elif self._begun.source != source:
             raise CommandError(
                 f"The plan's source or its options have changed since the journal {self._name} was begun, "
-                "and "
-                "the locks in the journal belong to the earlier source. Undo the change, or write a new plan."
+                "and the locks in the journal belong to the earlier source. Undo the change, or write a new "
+                "plan to another file."
             )
 
     def note(self, event: Event) -> None:
@@ -285,7 +285,10 @@ class Journal:
                 self._replay(_from_json(line))
                 read += 1
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CommandError(f"The journal {self._name} is damaged at line {read + 1}.") from error
+            raise CommandError(
+                f"The journal {self._name} is damaged at line {read + 1}. Restore the file, because only the "
+                "journal lists the locks that the import may still hold."
+            ) from error
         if rest and self._file is not None:
             # A killed import was writing this line, and sent no request that depends on it.
             file.truncate(len("".join(f"{line}\n" for line in lines).encode()))

@@ -118,7 +118,7 @@ def left_out(key: str) -> str:
         return "a backup that Terraform made."
     if f"/{key}".endswith("/errored.tfstate"):
         return (
-            "a state that Terraform could not store. If the stored state lacks resources of this file, push "
-            "the file first."
+            "a state that Terraform could not store. If the stored state lacks resources of this file, first "
+            "push the file to the source."
         )
     return ""

@@ -158,7 +158,8 @@ class NewPlace:
         if uploaded.status != HTTPStatus.OK:
             raise UnavailableError(
                 f"{urlsplit(address).netloc} responds with {uploaded.status} to the upload. Run the "
-                "command again."
+                "command again. If S3 still responds with 403, check that the team's setting `networks` "
+                "includes this machine."
             )
         self._cloud("GET", f"/state-versions/{announced['id']}")
 
@@ -197,9 +198,11 @@ class NewPlace:
             )
         if lock is None:  # the name must be declared, or the pattern is frozen
             return CommandError(self._said(response))
+        said = f"In Holdfast, {name} is {lock_words(lock).rstrip('.')}."
         return LockedHereError(
-            f"{name} is {lock_words(lock)} in Holdfast, with the lock ID {lock.id}. Run the command again "
-            "later."
+            f"{said} Run the command again when the freeze has ended."
+            if lock.freeze
+            else f"{said} The lock ID is {lock.id}. Run the command again when the lock is released."
         )
 
     def _checked(self, response: Response) -> Any:

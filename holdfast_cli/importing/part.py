@@ -50,7 +50,7 @@ class Part:
     def name(self) -> str:
         """Return a string that is not empty."""
         if not (text := self.text()):
-            raise self._odd("a string")
+            raise self._odd("a non-empty string")
         return text
 
     def number(self) -> int | None:

@@ -118,7 +118,9 @@ def _parse(document: Mapping[str, Any]) -> Plan:
     if not document:
         raise ValueError("it is empty; check whether 'holdfast import plan' failed")
     if document.get("version") != _VERSION:
-        raise ValueError(f"'version' must be {_VERSION}; another version of 'holdfast' wrote this plan")
+        raise ValueError(
+            f"'version' must be {_VERSION}; write the plan with 'holdfast import plan' of this release"
+        )
     addresses, options = document.get("source"), document.get("options", {})
     if not _is_list_of_text(addresses) or not addresses:
         raise ValueError("'source' must be a list of addresses")

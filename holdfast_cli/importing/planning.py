@@ -134,7 +134,9 @@ def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Ru
     """Return a plan. A state that cannot be imported has no name, and a note that says why."""
     listed = list(source.states())
     if not listed:
-        raise CommandError(f"There is no state in {source.address}: check the address.")
+        raise CommandError(
+            f"There is no state in {source.address}: check the address, and what the credentials may see."
+        )
     for rule in rules:
         if all(rule.name(state.id) is None for state in listed):
             raise CommandError(
@@ -149,10 +151,11 @@ def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Ru
     states = [draft for draft in drafts if not draft.left_out]
     left_out = [LeftOut(draft.old.id, draft.left_out) for draft in drafts if draft.left_out]
     if not states:
-        first = left_out[0]
+        first, count = left_out[0], len(left_out)
         raise CommandError(
-            f"There is no state in {source.address}. Check the address. The source has {len(left_out)} "
-            f"objects that are not states. The first is {first.id}: {first.why}"
+            f"There is no state in {source.address}. Check the address. The source has "
+            f"{'1 object that is not a state' if count == 1 else f'{count} objects that are not states'}. "
+            f"The first is {first.id}: {first.why}"
         )
     whole = [draft for draft in states if draft.content]
     names = _name(whole)

@@ -128,4 +128,7 @@ class Remote:
             case status if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise UnavailableError(f"{what}: {host} responds with {status}: run the command again.")
             case status:
-                raise CommandError(f"{what}: {host} responds with {status} to {method}: check the address.")
+                raise CommandError(
+                    f"{what}: {host} responds with {status} to {method}: check the address and the options "
+                    "of the source."
+                )

@@ -43,7 +43,7 @@ _WORKSPACE: Final = re.compile(r"^(?![ \t]*(?:#|//)).*\bterraform\.workspace\b",
 
 _SHOWN: Final = 3
 _HCP: Final = "app.terraform.io"
-_BY_HAND: Final = "replace the block by hand with the output of `holdfast backend-config STATE`."
+_BY_HAND: Final = "change the block by hand. `holdfast backend-config STATE` prints the new arguments."
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,10 @@ def _edits(text: str, block: Item, moved: Moved) -> list[_Edit]:
         case "generate":
             contents = block.find("contents")
             if contents and moved.api not in contents.value and _in_text(moved).search(contents.value):
-                raise _ByHandError(f"the block writes a file with a backend: {_BY_HAND}")
+                raise _ByHandError(
+                    "the block writes a file with a backend: change `contents` by hand. `holdfast "
+                    "backend-config STATE` prints the new backend."
+                )
         case _:
             config = _config(block, moved)
             if config and (found := _read_states(block, config, moved)):
@@ -416,8 +419,8 @@ def _text(body: Item, argument: str) -> str:
     if item is None:
         raise _ByHandError(
             f"the {argument} is not in the block. If -backend-config or a variable adds it, write an empty "
-            'backend "http" block, and write a file for each state with `holdfast backend-config STATE '
-            "--tfbackend`."
+            'backend "http" block, and a file for each state with the output of `holdfast backend-config '
+            "STATE --tfbackend`."
         )
     literal = item.literal
     if not isinstance(literal, str):

@@ -56,7 +56,9 @@ class Run:
                 text = f"this command failed with {type(error).__name__}. Report this as an issue."
                 done = Outcome(state.id, name.value, "failed", text, is_problem=True)
             if self.journal.of(state.id).may_hold_a_lock:
-                left = "The import may still hold locks, which the next 'holdfast import run' releases."
+                left = (
+                    "The import may still hold locks. The next 'holdfast import run' tries to release them."
+                )
                 return replace(done, text=f"{done.text} {left}".lstrip(), is_problem=True)
             return done
 
@@ -103,11 +105,13 @@ class Run:
                 text = f"{state.id} is not in Holdfast as {name}: 'holdfast import run' imports it."
                 return Outcome(state.id, name.value, "absent", text, is_problem=True)
             case MovedOn():
-                here = compared.new.serial if compared.new else None
+                there, here = compared.old.revision.serial, compared.new.serial if compared.new else None
                 text = (
-                    f"{state.id} was written after its import: the source has serial "
-                    f"{compared.old.revision.serial}, and {name} has {here}. 'holdfast import run' imports "
-                    "the state again."
+                    f"{state.id}: the current version of {name} was never acknowledged. 'holdfast import "
+                    "run' imports the state again."
+                    if there == here
+                    else f"{state.id} was written after its import: the source has serial {there}, and "
+                    f"{name} has {here}. 'holdfast import run' imports the state again."
                 )
                 return Outcome(state.id, name.value, "moved on", text, is_problem=True)
             case Differs(why):

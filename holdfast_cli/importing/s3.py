@@ -348,8 +348,8 @@ class S3Source:
             new = CLOSED.changed(old, more, fewer)
             if new is not None and len(new) > LARGEST_POLICY:
                 raise CommandError(
-                    f"with {len(refused)} more states, the bucket policy would have {len(new)} bytes, and S3 "
-                    f"accepts at most {LARGEST_POLICY}. Close without --bucket-policy, or deny "
+                    f"the bucket policy would have {len(new)} bytes, and S3 accepts at most "
+                    f"{LARGEST_POLICY}. Close without --bucket-policy, or deny "
                     f"s3:PutObject by hand for a pattern such as {bucket_arn}/*.tfstate."
                 )
             refusal.put(self.s3, self.bucket, old, new)
@@ -380,11 +380,21 @@ def _parse(lock: bytes) -> LockInfo:
 
 
 def _held_by(holder: LockInfo) -> str:
-    said = f" ({plain(holder.text)})" if holder.text else ""
+    who, operation, text = (
+        "" if said == "unknown" else plain(" ".join(said.split()))
+        for said in (holder.who, holder.operation, holder.text)
+    )
+    since = plain(str(holder.for_client()["Created"]))
+    known = (
+        f"operation {operation}" if operation else "",
+        "" if since.startswith("0001") else f"since {since}",
+        f"lock ID {plain(holder.id)}",
+        text.rstrip("."),
+    )
     return (
-        f"{holder.who or 'unknown'} has held its lock for {holder.operation or 'unknown'} since "
-        f"{holder.for_client()['Created']}, with the ID {holder.id}{said}. Wait, or, if that client has "
-        "ended, release the lock with force-unlock in the source. Then run the command again."
+        f"{who or 'an unknown client'} holds the state's lock ({'; '.join(filter(None, known))}). Wait, or, "
+        "if that client has ended, release the lock with force-unlock in the source. Then run the command "
+        "again."
     )
 
 
@@ -400,11 +410,12 @@ _ADVICE: Final[Mapping[str, str]] = {
     "MethodNotAllowed": "only an identity of the bucket's own account may do this.",
     "InvalidObjectState": "the object is archived: restore it with `aws s3api restore-object`.",
     "InvalidRequest": (
-        "the object is encrypted with a key of your own (`sse_customer_key`): store the object without this "
-        "key first."
+        "S3 does not accept the request. If the object is encrypted with a key of your own "
+        "(`sse_customer_key`), store the object without this key first."
     ),
     "ResourceNotFoundException": "the table does not exist: check --dynamodb-table and --region.",
-    "ValidationException": "the table is not a table of locks: its partition key is not the string LockID.",
+    "ValidationException": "DynamoDB does not accept the request: check that the table's partition key is "
+    "the string LockID.",
 }
 
 

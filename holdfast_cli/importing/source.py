@@ -132,7 +132,8 @@ class PlainSource:
 
     def refuse_writes(self, refused: Collection[str], allowed: Collection[str]) -> None:  # noqa: ARG002 of the interface
         raise CommandError(
-            f"{self.address} has no policy that could refuse writes; only an s3:// source has one."
+            f"{self.address} has no policy that could refuse writes; only an s3:// source has a bucket "
+            "policy."
         )
 
 

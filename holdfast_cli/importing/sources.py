@@ -41,8 +41,8 @@ def kind(settings: Settings) -> Kind:
         )
     if len(settings.addresses) > 1 and found != "http":
         raise CommandError(
-            "A plan can have several sources only if all of them are https:// addresses. Write a plan for "
-            "each other source."
+            "A plan can have several sources only if all of them are https:// addresses. Write a separate "
+            "plan for each source."
         )
     return found
 
@@ -51,11 +51,9 @@ def open_source(settings: Settings) -> Source:
     """Return the source of a plan. No request is sent."""
     module, function, options = _KINDS[kind(settings)]
     if unknown := sorted(settings.options.keys() - options):
-        known = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(options)) or "none"
+        known = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(options)) or "no option"
         typed = unknown[0].replace("_", "-")
-        raise CommandError(
-            f"This kind of source does not accept the option --{typed}; the source accepts {known}."
-        )
+        raise CommandError(f"This kind of source does not accept the option --{typed}; it accepts {known}.")
     opened = cast(
         "Callable[[Settings], Source]",
         getattr(import_module(f"holdfast_cli.importing.{module}"), function),

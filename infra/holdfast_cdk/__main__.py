@@ -15,13 +15,13 @@ def main() -> None:
     """Exit with one line and status 1 as the app does, or if teams.toml does not have the team."""
     parser = argparse.ArgumentParser(
         prog="python -m holdfast_cdk",
-        description="Create the stacks of teams.toml, when `cdk` starts it; or only check the file.",
+        description="Create the stacks of teams.toml when `cdk` starts this program, or only check the file.",
         epilog="example:\n  python -m holdfast_cdk team payments",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", metavar="[COMMAND]", dest="command")
     team = commands.add_parser("team", help="check that the file is valid and has this team")
-    team.add_argument("name", help="of the team")
+    team.add_argument("name", help="the team's name")
     team.add_argument("--teams", type=Path, default=Path("teams.toml"), help="the file (default: teams.toml)")
     arguments = parser.parse_args()
     if arguments.command is None:

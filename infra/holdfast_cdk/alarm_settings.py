@@ -25,13 +25,15 @@ class AlarmSettings:
             '"arn:aws:sns:eu-central-1:123456789012:operations"',
             TOPIC.fullmatch,
         ),
-        "The alarms publish messages to this SNS topic.",
+        "This SNS topic gets the messages of the alarms. It must be in the account and region of the team.",
     )
     oldest_lock: str = setting(
         text(
             'minutes, hours or days, as in "30m", "1h" or "2d"', re.compile("[1-9][0-9]{0,3}[mhd]").fullmatch
         ),
-        "A lock that has been held for longer raises an alarm. The alarm needs the setting `watch`.",
+        "With the setting `watch`, an hourly check raises an alarm if a lock is older than this. From this "
+        "age on, a lock is also a [finding of `watch`](watching.md#watch). A freeze does not count as a "
+        "lock.",
         default="1h",
     )
     slow: int = setting(

@@ -99,7 +99,7 @@ def alarms_of(team: Team, api_id: str, named: Mapping[str, str]) -> tuple[AlarmS
         ),
         AlarmSpec(
             name="audit",
-            says="Events reached the audit trail late, or not at all.",
+            says="Events may have reached the audit trail late, or not at all.",
             metrics=(
                 *_failures(named["audit_trail"]),
                 *(_delivery_errors(team, spec.name) for spec in FUNCTIONS if spec.audited),
@@ -149,7 +149,7 @@ def _of_watch(team: Team, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
         ),
         AlarmSpec(
             name="probe",
-            says="A test request that the watch function sent to the API failed.",
+            says="The hourly test of the API by the watch function failed.",
             metrics=(_watched(team, watching.Metric.PROBE_FAILED),),
             above=0,
             seconds=_HOUR,

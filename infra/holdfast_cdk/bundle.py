@@ -178,7 +178,7 @@ def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) 
     if find_spec("pip") is None:
         raise BundleError(
             f"{sys.executable} has no pip, which installs the packages of the functions; type: "
-            "python -m ensurepip, or with uv: uv pip install pip"
+            f"{sys.executable} -m ensurepip, or with uv: uv pip install pip"
         )
     command = [
         *(sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"),

@@ -33,7 +33,7 @@ def load_teams(path: Path) -> tuple[Team, ...]:
     """Return the teams of a teams file, in the file's order; raise `ConfigError` if the file has no team."""
     teams = read_teams(path)
     if not teams:
-        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
+        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each team")
     with in_file(path):
         check_places(teams)
         for team in teams:
@@ -70,7 +70,7 @@ def read_teams(path: Path) -> tuple[Team, ...]:
             )
     teams = document.get("teams", {})
     if not isinstance(teams, dict):
-        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
+        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each team")
     with in_file(path):
         return tuple(_team(name, settings) for name, settings in teams.items())
 
@@ -107,9 +107,7 @@ def team_named(name: str, teams: Iterable[Team], path: Path) -> Team:
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         meant = f" Did you mean {close[0]}?" if close else ""
-        raise ConfigError(
-            f"{path}: there is no team '{name}'.{meant} The teams in the file are {', '.join(known)}"
-        )
+        raise ConfigError(f"{path}: there is no team '{name}'.{meant} Teams in the file: {', '.join(known)}")
     return known[name]
 
 

@@ -59,9 +59,10 @@ def write(folder: Path, teams: Iterable[str]) -> Written:
     """
     present = [name for name in (CDK_JSON, TEAMS, REQUIREMENTS) if _is_there(folder / name)]
     if present:
+        or_add = f", or add a table `[teams.<name>]` to {TEAMS} by hand" if TEAMS in present else ""
         raise NotWrittenError(
-            f"This folder already has {', '.join(present)}, so nothing was written. Use an empty folder, or "
-            f"add a table `[teams.<name>]` to {TEAMS} by hand."
+            f"This folder already has {', '.join(present)}, so nothing was written. Use an empty "
+            f"folder{or_add}."
         )
     ignored = _lines(folder / GITIGNORE)
     files = {

@@ -35,5 +35,8 @@ class DomainSettings:
         "The certificate of the domain, in the account and region of the team.",
     )
     keep_default_endpoint: bool = setting(
-        flag(), "The API also keeps the address that AWS gave it.", default=False
+        flag(),
+        "The address that AWS gave the API keeps working. Otherwise, it responds with `404`, which "
+        '`backend "http"` reads as "no state" if it reads without a lock.',
+        default=False,
     )

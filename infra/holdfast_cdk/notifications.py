@@ -94,7 +94,7 @@ class RefusedSignIns(Construct):
         cloudwatch.CfnAlarm(
             self,
             "ManyRefusedSignIns",
-            alarm_description=f"Team {team.name}: {REFUSED} sign-ins were refused within a minute. "
+            alarm_description=f"Team {team.name}: at least {REFUSED} sign-ins were refused within a minute. "
             f"holdfast audit --team {team.name} --event {Event.SIGN_IN_REFUSED} shows them.",
             namespace=watching.NAMESPACE,
             metric_name=metric,

@@ -17,7 +17,7 @@ class Notify:
             'the ARN of a standard topic, as in "arn:aws:sns:eu-central-1:123456789012:holdfast"',
             TOPIC.fullmatch,
         ),
-        "This topic gets the messages. It is in the account and region of the team.",
+        "This topic gets the messages. It must be in the account and region of the team.",
     )
     events: tuple[str, ...] = setting(
         Texts(
@@ -36,4 +36,8 @@ class Notify:
 class AuditArchive:
     """How long S3 Object Lock protects each event in the archive."""
 
-    days: int = setting(whole_number(1, MAX_DAYS), "Object Lock protects each event for this many days.")
+    days: int = setting(
+        whole_number(1, MAX_DAYS),
+        "Object Lock protects each event for this many days after Holdfast wrote it to the archive. Then S3 "
+        "removes the event.",
+    )

@@ -181,8 +181,8 @@ class AccessLogs:
 
     bucket: str = setting(
         text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
-        "The bucket is in the account and region of the team, has neither Object Lock nor a KMS key, and "
-        "[lets S3 write]"
+        "The bucket must be in the account and region of the team, must have neither Object Lock nor a KMS "
+        "key, and must [let S3 write]"
         "(https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html).",
     )
     prefix: str = setting(
@@ -229,7 +229,8 @@ class Team:
     )
     require_lock: bool = setting(
         flag(),
-        'With `backend "http"`, a write needs the state\'s lock. With `cloud {}`, every write needs it.',
+        'With `backend "http"`, a client can write a state only if it holds the state\'s lock. A client '
+        "of `cloud {}` always needs the lock.",
         default=True,
     )
     new_states: Literal["any", "declared"] = setting(
@@ -240,12 +241,14 @@ class Team:
     )
     own_locks: Literal["named", "any", False] = setting(
         word("named", "any", False),
-        "A `writer` may remove these [locks of the same principal](../use/access.md#own-locks).",
+        "A `writer` may remove [a lock of the same principal](../use/access.md#own-locks) with clients whose "
+        "requests name the lock (`named`), with every client (`any`), or not at all (`false`).",
         default="named",
     )
     native_clients: bool = setting(
         flag(),
-        'The bucket policy also allows the unconditional writes of states by `backend "s3"`.',
+        'The bucket policy also allows unconditional writes of states, which `backend "s3"` needs. Such a '
+        "write can replace a newer version.",
         default=False,
     )
     max_state_mb: int = setting(
@@ -308,8 +311,9 @@ class Team:
     )
     replica: Replica | None = setting(
         Table(Replica, '{ region = "eu-west-1" }'),
-        "S3 copies new versions of states, and of the records that a recovery needs, to [a "
-        "replica](recovery.md#prepare-a-replica). The setting requires `account` and `region`.",
+        "S3 copies each new version and each delete marker of states, of locks and of the records that a "
+        "recovery needs to [a replica](recovery.md#prepare-a-replica). The setting requires `account` and "
+        "`region`.",
         deployed="S3 does not copy objects from before the setting.",
         unset="none",
         default=None,
@@ -375,8 +379,11 @@ class Team:
             '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
             '1a2b3c4d-1111-4222-8333-444455556666" }',
         ),
-        "The API has your domain name.",
-        deployed="[Change the address of each client](networks.md#when-the-apis-address-changes).",
+        "The API has your domain name. The address that AWS gave the API then responds with `404`, unless "
+        '`domain.keep_default_endpoint` is `true`. `backend "http"` reads a `404` as "no state" if it reads '
+        "without a lock.",
+        deployed="[Change the address of each client](networks.md#when-the-apis-address-changes). With the "
+        "old address, a plan without a lock may want to create everything.",
         unset="none",
         default=None,
     )
@@ -445,8 +452,8 @@ for _table in (
     document(_table)
 
 GONE: Final[Mapping[str, str]] = {
-    "dynamodb_lock": 'Holdfast no longer keeps locks in a DynamoDB table. Clients of backend "s3" share its '
-    "locks with use_lockfile (docs/start/moving.md). Remove the line",
+    "dynamodb_lock": 'Holdfast no longer keeps locks in a DynamoDB table. Clients of backend "s3" '
+    "with use_lockfile share the locks of Holdfast (docs/start/moving.md). Remove the line",
     "snap_start": "Holdfast no longer uses Lambda SnapStart. Remove the line",
     "token_trail": "the audit trail now always has the changes of tokens and trust records. To record who "
     "reads them, use a CloudTrail trail of your own (docs/operate/audit.md). Remove the line",

@@ -367,7 +367,7 @@ def test_a_lock_of_either_kind_is_named_and_leaves_no_half_of_ours(clients: Clie
         clients.put_item()
 
     with pytest.raises(
-        LockedThereError, match=r"net\.tfstate: bob@desk has held .* OperationTypeApply .* 2026-11"
+        LockedThereError, match=r"net\.tfstate: bob@desk holds .* OperationTypeApply; since 2026-11"
     ):
         clients.source.lock(KEY, OURS)
 
@@ -412,7 +412,9 @@ def test_a_lock_object_that_is_not_a_lock_info_is_a_lock(
     bucket: Bucket, opened: Callable[..., S3Source]
 ) -> None:
     put(bucket, LOCK, body=b"\xff")
-    with pytest.raises(LockedThereError, match="unknown has held its lock"):
+    with pytest.raises(
+        LockedThereError, match=r"an unknown client holds the state's lock \(lock ID unreadable-"
+    ):
         opened().lock(KEY, OURS)
     opened().unlock(KEY, OURS)
     assert current(bucket, LOCK) == b"\xff"
@@ -517,7 +519,7 @@ def test_a_bucket_or_a_table_that_does_not_exist_is_said(clients: Clients) -> No
         (
             "InvalidRequest",
             "The object was stored using",
-            "a key of your own .`sse_customer_key`.: store the object without this key",
+            "a key of your own .`sse_customer_key`., store the object without this key",
         ),
         ("InvalidObjectState", "", "the object is archived"),
         ("PermanentRedirect", "", "name its region with --region"),
@@ -598,7 +600,7 @@ def test_a_policy_that_would_be_too_large_is_not_written(
     bucket: Bucket, opened: Callable[..., S3Source]
 ) -> None:
     with pytest.raises(
-        CommandError, match=f"with 400 more states.* accepts at most {LARGEST_POLICY}. Close without"
+        CommandError, match=f"the bucket policy would have .* accepts at most {LARGEST_POLICY}. Close without"
     ):
         opened().refuse_writes([f"{number}.tfstate" for number in range(400)], [])
     with pytest.raises(ClientError, match="NoSuchBucketPolicy"):

@@ -210,6 +210,7 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
         "clients that do not lock, and `force-unlock`."
     )
     told = "This state has moved to <address>/states/harbour/prod: change the backend block."
+    undone = "Only to go back to this old backend, run 'holdfast import reopen', which releases this lock."
     typed = [
         Step(OLD_PLACE, ("Apply complete! Resources: 1 added, 0 changed, 0 destroyed.",) * 4),
         Step(plan.typed, ("holdfast: 4 states can be imported.",)),
@@ -233,7 +234,7 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
         Step(close.typed, (f"4 states: 4 closed. {stopped}",)),
         Step(
             "(cd forgotten && terraform apply -auto-approve)\n",
-            (f"Info: {told} 'holdfast import reopen' opens it again.",),
+            (f"Info: {told} {undone}",),
         ),
         Step(rewrite.typed + PLANNED, ("No changes. Your infrastructure matches the configuration.",) * 4),
     ]

@@ -193,7 +193,7 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
             {"lambda__get_account_settings": RESERVED},
             "lambda.concurrency",
             PROBLEM,
-            "Reserved concurrency leaves 40 of them",
+            "(unreserved: 40)",
         ),
         (
             "",
@@ -216,7 +216,7 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
             kms(template="{}"),
             "keys.deployed",
             PROBLEM,
-            f'current key, and with previous_keys = ["{KEY}"].',
+            f'First add "{KEY}" to previous_keys, and deploy the stack with its current key.',
         ),
         (BY_ROLE, role(ROLE), "keys.administrators", OK, ""),
         (BY_USER, user(USER), "keys.administrators", OK, ""),
@@ -232,7 +232,7 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
             {"s3__head_bucket": {}},
             "bucket.name",
             PROBLEM,
-            " of an earlier stack still exists, but there is no stack ",
+            " already exists, but there is no stack ",
         ),
         ("", ROLLED_BACK, "bucket.name", PROBLEM, "(ROLLBACK_COMPLETE) do not name this bucket"),
         ("", DENIED, "bucket.name", PROBLEM, "belongs to another account"),
@@ -357,7 +357,7 @@ def test_the_command_prints_what_it_finds_without_a_file_of_teams(
     assert "problem  bootstrap: " in done.stdout
     assert f"bucket.name: The name {BUCKET} is free." in done.stdout
     assert (done.returncode, unknown.returncode, unknown.stdout.count("problem  ")) == (1, 1, 1)
-    assert "problem  credentials: Not checked. AWS does not know these credentials" in unknown.stdout
+    assert "problem  credentials: Not checked. AWS does not accept these credentials" in unknown.stdout
 
 
 def test_stacks_of_earlier_releases_are_notes_with_what_removes_them(
@@ -381,7 +381,7 @@ def test_stacks_of_earlier_releases_are_notes_with_what_removes_them(
     of_the_trail, of_the_dashboard = (
         f"note     former_stacks: The stack {name} of an earlier release is still deployed in eu-central-1. "
         "This release does not use it, but AWS bills it. Once every team in eu-central-1 is upgraded, remove "
-        "it with `"
+        "the stack with `"
         for name in ("HoldfastTokenTrail", "HoldfastDashboard")
     )
     which = "--stack-name HoldfastTokenTrail --region eu-central-1"

@@ -215,9 +215,10 @@ def test_what_a_method_does_at_the_address_of_the_state_is_said_with_what_to_wri
     done = doctor()
 
     assert done.problems() == [f"backend.{argument}_address", f"backend.{argument}_method"]
-    assert f"is {method} (main.tf). At this {argument}_address, {method} {does}" in done.text(
-        f"backend.{argument}_method"
-    )
+    assert (
+        f"is {method} (main.tf), but {argument}_address is the address of the state itself. There, "
+        f"{method} {does}, so the API refuses"
+    ) in done.text(f"backend.{argument}_method")
     assert f'In the block, write {argument}_method = "{right}"' in done.text(f"backend.{argument}_method")
 
 
@@ -382,7 +383,7 @@ def test_a_block_without_an_address_is_found(stub: ApiStub) -> None:
             "http",
             {"address": "http://127.0.0.1:9/states/network/dev"},
             ["backend.init", "backend.address"],
-            ["`init` had -backend-config", "terraform.tfstate is ", "-reconfigure` with address = "],
+            ["`init` had -backend-config", "terraform.tfstate is ", "-reconfigure -backend-config=address="],
         ),
     ],
     ids=["another backend", "cloud", "another state"],
@@ -404,7 +405,7 @@ def test_a_folder_that_was_initialized_for_something_else_is_found(
 NO_BLOCK: Mapping[str, tuple[Mapping[str, str], str]] = {
     "none": ({}, ""),
     "another kind": ({"main.tf": 'terraform {\n  backend "s3" {}\n}\n'}, ""),
-    "two": (dict.fromkeys(("main.tf", "more.tf"), hcl({})), "main.tf and more.tf have one each"),
+    "two": (dict.fromkeys(("main.tf", "more.tf"), hcl({})), "this folder has 2, in main.tf, more.tf."),
     "no end": ({"main.tf": "terraform { backend"}, "main.tf"),
     "no end of JSON": ({"main.tf.json": '{"terraform": ["backend"'}, "main.tf.json"),
     "no UTF-8": ({"main.tf": "terraform { backend = \xff"}, "main.tf"),
@@ -524,7 +525,7 @@ MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
     "for a writer": (
         [said(DELETED), READER],
         "problem",
-        "with the role maintainer, this check also shows who deleted it",
+        "with the role auditor or maintainer, this check also shows who deleted it",
     ),
     "never there": ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
     "an older stack": ([Reply(404, b"{}")], "note", "404"),
@@ -677,7 +678,7 @@ CLOUD_FAULTS: Mapping[str, tuple[dict[str, str | None], dict[str, str], str, str
     "a variable against the name": ({}, {"TF_WORKSPACE": "dev"}, "backend.workspace", "Unset TF_WORKSPACE"),
     "a variable that selects another": (TAGS, {"TF_WORKSPACE": "dev"}, "backend.workspace", "network/dev"),
     "a token in the block": ({"token": BEARER}, {}, "credentials.plain_text", "main.tf has a token"),
-    "no lock": ({}, {"TF_CLI_ARGS": "-lock=false"}, "environment", "the client does not lock"),
+    "no lock": ({}, {"TF_CLI_ARGS": "-lock=false"}, "environment", "the client acquires no lock"),
 }
 
 
@@ -725,7 +726,7 @@ def test_what_selects_the_workspace_is_seen(
     [
         ("cloud", 'tags = ["a"]', "`terraform workspace select -or-create prod`"),
         ('backend "remote"', 'prefix = "pr"', "`terraform workspace select -or-create od`"),
-        ('backend "remote"', 'prefix = "dev-"', "with which no workspace is the state network/prod"),
+        ('backend "remote"', 'prefix = "dev-"', "so no workspace of the block is the state network/prod"),
     ],
 )
 def test_a_block_without_a_selected_workspace_is_told_how_to_select_it(

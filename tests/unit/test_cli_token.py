@@ -374,7 +374,7 @@ def test_what_keeps_from_the_stack_is_one_line_that_says_what_to_do(
 @pytest.mark.parametrize(
     ("allowed", "says"),
     [
-        (None, "does not know these credentials"),
+        (None, "does not accept these credentials"),
         ("iam:GetUser", "does not allow DescribeStacks"),
         (
             "cloudformation:*",

@@ -251,13 +251,18 @@ BOTH = "bucket.{0} staging_bucket.{0}"
             "bucket.versioning",
             "Suspended, but Enabled in the template",
         ),
-        (LOCK, UNLOCKED, "bucket.object_lock", "Object Lock of the bucket is None, but {"),
+        (LOCK, UNLOCKED, "bucket.object_lock", "Object Lock of the bucket is not set, but {"),
         (LOCK, UNRETAINED, "bucket.object_lock", "'DefaultRetention': None}, but {"),
         ("get_bucket_encryption", encrypted(SSEAlgorithm="AES256"), BOTH.format("encryption"), "'AES256'"),
         ("get_bucket_encryption", encrypted(KMSMasterKeyID="other"), BOTH.format("encryption"), "'other'"),
         ("get_public_access_block", PUBLIC, BOTH.format("public_access"), "'BlockPublicPolicy': False"),
         ("head_bucket", refusal("404", 404), "staging_bucket", "404"),
-        (LIFECYCLE, refusal("NoSuchLifecycleConfiguration", 404), "staging_bucket.lifecycle", "is None"),
+        (
+            LIFECYCLE,
+            refusal("NoSuchLifecycleConfiguration", 404),
+            "staging_bucket.lifecycle",
+            "is not set, but [",
+        ),
         (LIFECYCLE, {"Rules": [OLD_FORM]}, "", ""),
         *(
             (LIFECYCLE, {"Rules": [OLD_FORM | change]}, "staging_bucket.lifecycle", "staging bucket is [")
@@ -319,7 +324,7 @@ def test_what_the_template_does_not_have_is_a_problem_too() -> None:
     texts = {one.check: one.text for one in compared(changed) if one.level is Level.PROBLEM}
 
     assert texts.keys() == {"bucket.object_lock", "roles"}
-    assert texts["bucket.object_lock"].endswith(", but None in the template.")
+    assert texts["bucket.object_lock"].endswith(", but not set in the template.")
     assert texts["roles"] == (
         f"In the role backend the permissions boundary is {BOUNDARY}, but none in the template."
     )

@@ -50,8 +50,8 @@ def test_clocks_may_differ_by_a_minute(off: float, found: bool) -> None:
         ("CREATE_COMPLETE", Level.OK, ""),
         ("UPDATE_COMPLETE", Level.OK, ""),
         ("IMPORT_COMPLETE", Level.OK, ""),
-        ("UPDATE_IN_PROGRESS", Level.NOTE, "when the deployment is complete"),
-        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", Level.NOTE, "when the deployment is complete"),
+        ("UPDATE_IN_PROGRESS", Level.NOTE, "when CloudFormation has ended this operation"),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", Level.NOTE, "when CloudFormation has ended this operation"),
         ("UPDATE_ROLLBACK_COMPLETE", Level.PROBLEM, "`npx cdk deploy Holdfast-payments`"),
         (
             "UPDATE_ROLLBACK_FAILED",

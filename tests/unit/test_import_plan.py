@@ -136,10 +136,10 @@ def test_a_mistake_in_one_state_leaves_the_others(
     ("addresses", "options", "said"),
     [
         (("ftp://old",), {}, "must begin with s3://"),
-        (("s3://a", "s3://b"), {}, "Write a plan for each other source"),
+        (("s3://a", "s3://b"), {}, "Write a separate plan for each source"),
         (("s3://a", "https://b"), {}, "can have only one kind of source"),
         (("s3://a",), {"lock_method": "POST"}, "does not accept the option --lock-method"),
-        (("gitlab://a/b",), {"region": "eu-central-1"}, "the source accepts none"),
+        (("gitlab://a/b",), {"region": "eu-central-1"}, "it accepts no option"),
         (("folder",), {}, "For states in local files, use `terraform init -migrate-state`"),
     ],
 )

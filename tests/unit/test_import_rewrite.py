@@ -435,7 +435,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "HCL that is not read": (
         S3,
         f"é = 1\n{s3('live/net.tfstate')}",
-        "says what is wrong. If it reports no error, replace the block by hand",
+        "says what is wrong. If it reports no error, change the block by hand",
     ),
 }
 """The moved states, a text that stays, and what the note on it says."""
@@ -544,8 +544,8 @@ def test_the_diff_of_a_folder_is_applied_and_then_empty(folder: Path, tool: list
         Note(
             "j/x.tf.json",
             2,
-            "a backend in JSON: replace the block by hand with the output of `holdfast backend-config "
-            "STATE`.",
+            "a backend in JSON: change the block by hand. `holdfast backend-config STATE` prints the new "
+            "arguments.",
         ),
     ]
 

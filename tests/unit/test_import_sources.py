@@ -152,7 +152,9 @@ def test_locks_are_sent_to_the_addresses_and_with_the_methods_of_the_options(stu
     asked = [(each.method, each.path, each.body) for each in stub.asked]
     body = lock().info.to_json()
     assert asked == [("PUT", "/v1/locks/network/prod", body), ("POST", "/v1/unlocks/network/prod", body)]
-    with pytest.raises(UsageError, match=r"lock_address cannot be used for https://a.example/prod"):
+    with pytest.raises(
+        UsageError, match=r"--lock-address has a placeholder that is not known for https://a.example/prod"
+    ):
         http_source("https://a.example/prod", **options)
 
 
@@ -530,6 +532,6 @@ def test_only_a_bucket_has_a_rule_that_refuses_writes(stub: ApiStub) -> None:
     gitlab = open_gitlab(Settings(("gitlab://a.example/x",)), {"GITLAB_TOKEN": "x"})
     for source in (http_source("https://a.example/x"), gitlab, hcp_source(stub)):
         with pytest.raises(
-            CommandError, match="has no policy that could refuse writes; only an s3:// source"
+            CommandError, match="has no policy that could refuse writes; only an s3:// source has a"
         ):
             source.refuse_writes(["a"], [])

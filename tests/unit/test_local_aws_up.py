@@ -324,12 +324,12 @@ def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: P
         (
             ["up", "--teams", "platform paymets"],
             1,
-            "teams.toml: there is no team 'paymets'. Did you mean payments? The teams in the file are "
+            "teams.toml: there is no team 'paymets'. Did you mean payments? Teams in the file: "
             "platform, payments\n",
         ),
         (["down"], 0, "Nothing is running."),
         (["clean"], 0, "There was nothing to remove."),
-        (["demo"], 1, "The local AWS does not run: run `make up` first."),
+        (["demo"], 1, "The local AWS does not run, or has no token: run `make up` first."),
         (["--help"], 0, "examples:"),
     ],
 )

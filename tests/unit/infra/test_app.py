@@ -234,10 +234,10 @@ def test_a_team_that_cannot_be_synthesized_is_not_recorded(teams_file: Path) -> 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nope", "there is no team 'nope'. The teams in the file are platform, payments"),
+        ("nope", "there is no team 'nope'. Teams in the file: platform, payments"),
         (
             "Holdfast-payments",
-            "there is no team 'Holdfast-payments'. Did you mean payments? The teams in the file are "
+            "there is no team 'Holdfast-payments'. Did you mean payments? Teams in the file: "
             "platform, payments",
         ),
     ],

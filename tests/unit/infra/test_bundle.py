@@ -697,7 +697,7 @@ def test_a_python_without_pip_is_said_in_one_line_and_leaves_nothing(
 
     assert str(error.value) == (
         f"{sys.executable} has no pip, which installs the packages of the functions; type: "
-        "python -m ensurepip, or with uv: uv pip install pip"
+        f"{sys.executable} -m ensurepip, or with uv: uv pip install pip"
     )
     assert list((tmp_path / "build").iterdir()) == []
 

@@ -211,7 +211,7 @@ def test_a_replica_is_in_another_region_of_the_same_partition(
 NAME = "the name must be 1 to 25 lower-case letters, digits and '-', with a letter first"
 TABLES = "outside the tables [teams.<name>]; write the settings in these tables"
 NONE = f"Holdfast {__version__} has no setting"
-NO_TEAM = "names no team; write a table [teams.<name>] for each"
+NO_TEAM = "names no team; write a table [teams.<name>] for each team"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_no_row_leaves_a_column_empty_or_breaks_the_table() -> None:
 
 def test_a_row_says_what_to_write_and_the_default() -> None:
     assert rows()["require_lock"].startswith(
-        'flag | `true` | With `backend "http"`, a write needs the state\'s lock.'
+        'flag | `true` | With `backend "http"`, a client can write a state only if it holds '
     )
     assert rows()["account"].startswith('"123456789012" | from your credentials | ')
     assert rows()["throttling"].startswith("`{ rate = 100, burst = 200 }` | the same | ")
