@@ -108,8 +108,8 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
                 type=_event,
                 metavar="EVENT",
                 help=(
-                    "show only this event, by its code, such as lock.force_unlocked for 'lock broken'; pipes "
-                    "and --long show the codes"
+                    "show only events with this code, such as lock.force_unlocked for 'lock broken'; use "
+                    "--long to see the codes"
                 ),
             ),
             option(
@@ -275,8 +275,9 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
         span = f"from {output.moment(search.since)} to {output.moment(until)}"
         output.write(
             output.wrapped(
-                f"No number is missing among {numbered} numbered events {span}. This check cannot find "
-                "events that are missing before the first or after the last number of a log stream."
+                f"No event is missing between the numbered events {span}. Numbered events: {numbered}. This "
+                "check cannot find events that are missing before the first or after the last number of a "
+                "log stream."
             )
         )
     if found:
@@ -316,7 +317,7 @@ def follow(
         except UnavailableError as failure:
             events = {}
             if is_available:
-                output.complain(f"The command is still trying to read new events: {failure}")
+                output.complain(f"The command continues to search for new events after an error: {failure}")
             is_available = False
 
 

@@ -82,9 +82,10 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
         raise
     except CommandError as error:
         raise CommandError(
-            f"The command cannot make the old bucket {old.bucket} refuse writes: {error} When the bucket is "
-            "available again, S3 copies the remaining objects. If you cannot wait, delete the stack "
-            f"{stack_name} although the buckets were not compared."
+            f"The command cannot make the old bucket {old.bucket} refuse writes: {error} If the bucket is "
+            "not available, wait until it is, and run the command again: S3 then copies the remaining "
+            f"objects. If you cannot wait, delete the stack {stack_name} although the buckets were not "
+            "compared."
         ) from error
     progress = output.Progress()
     there, here = recovering.listing(old, progress), recovering.listing(new, progress)

@@ -52,9 +52,9 @@ _IDS: Final = ("version", "lineage")
 
 COMMAND = Command(
     """\
-Operations on states that Terraform does not offer. They use Terraform's credentials,
-which `holdfast login` exports: TF_HTTP_USERNAME and TF_HTTP_PASSWORD, or TF_TOKEN_… of
-the API's host. They need no AWS credentials.""",
+Show and change states in ways that Terraform does not offer. The commands use
+Terraform's credentials, which `holdfast login` exports: TF_HTTP_USERNAME and
+TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's host. They need no AWS credentials.""",
     """\
   holdfast state list
   holdfast state history network/prod
@@ -94,7 +94,7 @@ def _version(name: str, metavar: str, default: str) -> Option:
     option("--locked", action="store_true", help="show only states that are locked or frozen"),
     either(
         option("--deleted", action="store_true", help="show only deleted states"),
-        option("--declared", action="store_true", help="show declared names that have no state"),
+        option("--declared", action="store_true", help="show only declared names that have no state"),
     ),
     option(
         "--larger-than",
@@ -376,7 +376,9 @@ def _history(args: argparse.Namespace) -> None:
     else:
         output.write(output.wrapped(f"The state {args.state} has no versions."))
     if not args.all and len(versions) == args.limit:
-        output.tell(f"holdfast: These are the newest {args.limit} versions; --all shows all.")
+        output.tell(
+            f"holdfast: --limit is {args.limit}, so there may be older versions. --all shows all versions."
+        )
 
 
 def _table_of_versions(versions: "list[v1.Version]", deleters: "Mapping[str, Deleter]", now: datetime) -> str:

@@ -166,7 +166,7 @@ def _nearest(api: "Api", args: argparse.Namespace) -> str:
     except CommandError:  # it is not what the user asked for
         return ""
     near = difflib.get_close_matches(args.resource, known)
-    return f" The nearest addresses are: {', '.join(near)}." if near else ""
+    return f" Similar addresses in the current version: {', '.join(near)}." if near else ""
 
 
 def _list(api: "Api", args: argparse.Namespace) -> None:
@@ -181,7 +181,8 @@ def _list(api: "Api", args: argparse.Namespace) -> None:
             rows = [[resource.address, resource.provider, _note(resource)] for resource in found]
             output.write(output.table(("ADDRESS", "PROVIDER", "NOTE"), rows))
     else:
-        output.write(output.wrapped(f"No resource of the state {args.state} matches."))
+        matching = "" if args.type is None and args.module is None else "matching "
+        output.write(output.wrapped(f"The state {args.state} has no {matching}resources."))
 
 
 def _table(resources: "Sequence[v1.Resource]") -> str:
@@ -211,7 +212,7 @@ def _listed(api: "Api", args: argparse.Namespace) -> "list[v1.Resource]":
                     f"The state {args.state} was encrypted by the client, so its resources cannot be listed."
                 )
             found += page.resources
-            progress.show(f"{len(found)} resources read")
+            progress.show(f"Resources read: {len(found)}")
     return found
 
 
@@ -250,7 +251,7 @@ of them.""",
             type=rules.unicode_text,
             default=None,
             metavar="WORD",
-            help="a part of the resource's address; upper and lower case are the same",
+            help="a part of the resource's address; case is ignored",
         ),
         option(
             "--type", type=rules.unicode_text, metavar="TYPE", help="the whole type, such as aws_instance"
@@ -287,7 +288,7 @@ def _find(args: argparse.Namespace) -> None:
     rows = [[state.name, each.address, _note(each)] for state in states for each in state.resources]
     brief = output.is_brief(long=args.long)
     if not rows:
-        none = f"None of the {searched - len(skipped)} searched states has such a resource."
+        none = f"No searched state has such a resource. States searched: {searched - len(skipped)}."
         output.write(output.wrapped(none))
     elif brief:
         output.write("\n".join(line for state in states for line in _group(state)))
@@ -296,8 +297,8 @@ def _find(args: argparse.Namespace) -> None:
     for state in () if brief else states:
         if more := (state.matches or 0) - len(state.resources):
             output.tell(
-                f"holdfast: {state.name} has {more} more matching resources. `holdfast state resources "
-                f"{state.name}` shows all its resources."
+                f"holdfast: {state.name} has more matching resources: {more}. `holdfast state resources "
+                f"{state.name}` shows all resources of the state."
             )
     for each in skipped:
         why = _WHY.get(each.why, f"for the reason '{each.why}'")
@@ -329,7 +330,7 @@ def _pages(api: "Api", args: argparse.Namespace) -> "Iterator[v1.FoundPage]":
     """Yield the pages of a search, and show how far it is; so does the note of a KeyboardInterrupt."""
     from holdfast.api import v1
 
-    done = "No states searched"
+    done = "States searched: 0"
     searched = 0
 
     def fetch(cursor: str | None) -> "v1.FoundPage":
@@ -341,11 +342,11 @@ def _pages(api: "Api", args: argparse.Namespace) -> "Iterator[v1.FoundPage]":
             for page in api.follow(fetch):
                 searched += page.searched or 0
                 of = "" if page.left is None else f" of {searched + page.left}"
-                done = f"{searched}{of} states searched"
+                done = f"States searched: {searched}{of}"
                 progress.count(
                     searched, None if page.left is None else searched + page.left, "states searched"
                 )
                 yield page
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note(f"{done}. The command does not show what it found.")
+        interrupt.add_note(f"{done}. What the search found until then is not shown.")
         raise

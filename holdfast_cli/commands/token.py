@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 COMMAND = Command(
-    "Access tokens: Terraform signs in with them.",
+    "Create and manage access tokens, with which Terraform signs in.",
     """\
   holdfast token create --role writer --scope 'network/*'
   holdfast token list
@@ -128,7 +128,7 @@ def _list(args: argparse.Namespace) -> None:
         text = _table(shown, now, brief=output.is_brief(long=args.long))
     else:
         hidden = len(listing.tokens)
-        other = f", and {hidden} expired or revoked. --all shows all tokens" if hidden else ""
+        other = f". Expired or revoked tokens: {hidden}. --all shows all tokens" if hidden else ""
         text = output.wrapped(
             f"The team {found.team} has no valid tokens{other}. `holdfast token create --help` shows how to "
             "create one."

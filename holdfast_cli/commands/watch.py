@@ -118,7 +118,11 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
     for kind, nothing in (
         (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(old)}."),
         (watching.Kind.STATE_LARGE, 'No state is near the limit of `backend "http"`.'),
-        (watching.Kind.TOKEN_ENDS, f"No token expires within {rules.shown(watching.ENDS_SOON)}."),
+        (
+            watching.Kind.TOKEN_ENDS,
+            f"No token with a longer lifetime than {(soon := rules.shown(watching.ENDS_SOON))} expires "
+            f"within {soon}.",
+        ),
     ):
         if all(one.kind is not kind for one in found):
             yield ok(kind, nothing)

@@ -208,7 +208,7 @@ def grants(*, replace: bool = False) -> Option:
             action="append",
             type=rules.scope,
             metavar="PATTERN",
-            help=f"{patterns}; replaces the whole scope: name all its patterns" if replace else patterns,
+            help=f"{patterns}; replaces the whole scope, so name every pattern" if replace else patterns,
         ),
     )
 

@@ -63,7 +63,7 @@ def check_address(address: str) -> str:
     if not _HOST.fullmatch(parts.netloc):
         raise ValueError(not_valid)
     if "?" in address or "#" in address:
-        raise ValueError("the address must end before any '?' or '#'")
+        raise ValueError("the address must not contain '?' or '#'")
     for route in _ROUTES:
         if f"/{route}/" in f"{address}/":
             raise ValueError(f"the address must be the API's base URL, without /{route}")

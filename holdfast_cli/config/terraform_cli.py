@@ -53,8 +53,9 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
     if variable := _naming(environment):
         if NAME not in helpers:
             raise CommandError(
-                f"Wrote {program}. Terraform reads only {environment[variable]}, which {variable} names. Add "
-                f"this line to that file, or unset the variable and run the command again: {block}"
+                f"Wrote {program}. Terraform reads only {environment[variable]}, which {variable} names. "
+                "Unset the variable and run the command again, or add this line to that file: "
+                f"{block}"
             )
         return [program]
     _write(own, f"# Written by `holdfast configure helper`.\n{block}\n", 0o644)
@@ -124,7 +125,10 @@ def _texts(environment: Mapping[str, str], folder: Path) -> Iterator[tuple[Path,
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            raise UsageError(f"{file} cannot be read, and may name another credentials helper.") from error
+            raise UsageError(
+                f"{file} cannot be read, so it is unknown whether it names another credentials helper. Make "
+                "the file readable, in UTF-8, and run the command again."
+            ) from error
 
 
 def _settings(folder: Path) -> list[Path]:
