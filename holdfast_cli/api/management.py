@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.api import form
 from holdfast.api.form import Document
+from holdfast.networks import LOOPBACK
 from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
 from holdfast_cli.api.state_texts import in_sentence
@@ -253,10 +254,10 @@ class Api:
 
 def how_to_sign_in(address: str) -> str:
     """Return how a user gets credentials for exactly this API, without a full stop at the end."""
+    local = ". For the local AWS, run `. .local/terraform.env`" if urlsplit(address).hostname in LOOPBACK else ""
     return (
-        f'Sign in with `eval "$(holdfast login --address {shlex.quote(address)})"`, or export TF_HTTP_USERNAME and '
-        "TF_HTTP_PASSWORD, which `holdfast token create` prints. For the local AWS, run "
-        "`. .local/terraform.env`"
+        f'Sign in with `eval "$(holdfast login --address {shlex.quote(address)})"`, or export '
+        f"TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which `holdfast token create` prints{local}"
     )
 
 

@@ -73,9 +73,10 @@ class _Activity:
     """\
 Show the audit events of one state, or of the states in your scope, oldest first:
 writes, locks, deletes and refused requests. With the scope '*', the command also shows
-changes of tokens and trust records. With --all, it also shows reads, accepted sign-ins
-and the probes of `holdfast doctor`. Needs the role auditor or maintainer, and no AWS
-credentials. `holdfast audit` shows the whole audit trail, and needs AWS credentials.
+events that belong to no state, such as refused sign-ins and changes of tokens and trust
+records. With --all, it also shows reads, accepted sign-ins and the probes of
+`holdfast doctor`. Needs the role auditor or maintainer, and no AWS credentials.
+`holdfast audit` shows the whole audit trail, and needs AWS credentials.
 
 With --follow, the command searches every 5 seconds. It shows each event once, even an
 event that arrives up to 10 minutes late. Each search causes an event `activity.read`,

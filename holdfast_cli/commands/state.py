@@ -131,14 +131,17 @@ def _list(args: argparse.Namespace) -> None:
             heading = "DECLARED" if args.declared else "MODIFIED"
             output.write(_table_of_states(api, states, heading, brief=brief))
     else:
-        output.write(output.wrapped(f"No states found in your scope{_named(args.states)}."))
+        narrowed = args.locked or args.larger_than is not None or args.older_than is not None
+        options = " with these options" if narrowed else ""
+        output.write(output.wrapped(f"{_none(args)} were found in your scope{options}."))
 
 
-def _named(states: rules.Beginning) -> str:
-    """Return how the names were narrowed down, for the end of a sentence; empty without a prefix."""
-    if states.pattern is not None:
-        return f" that match {states.pattern}"
-    return f" whose names begin with {states.prefix}" if states.prefix else ""
+def _none(args: argparse.Namespace) -> str:
+    """Return what was not found, for the beginning of a sentence."""
+    what = "deleted states" if args.deleted else "declared names without a state" if args.declared else "states"
+    if args.states.pattern is not None:
+        return f"No {what} that match {args.states.pattern}"
+    return f"No {what}{f' whose names begin with {args.states.prefix}' if args.states.prefix else ''}"
 
 
 def _without_state(
@@ -349,7 +352,7 @@ the role reader or auditor.""",
             type=rules.count,
             default=_LIMIT,
             metavar="COUNT",
-            help=f"show only the newest COUNT; default: {_LIMIT}",
+            help=f"show only the newest COUNT versions; default: {_LIMIT}",
         ),
         option("--all", action="store_true", help="show all versions"),
     ),

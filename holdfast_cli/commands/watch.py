@@ -58,7 +58,7 @@ def _status(args: argparse.Namespace) -> None:
     f"""\
 Let the function test every hour whether the API can acquire and release a lock. The
 command creates a token for these tests, which is valid only for one reserved name, and
-stores it where only the function may read it. The token expires after
+stores the token in the team's bucket for the function. The token expires after
 {DEFAULT_LIFETIME.days} days, or at the time in --expires; run the command again before
 that. The command revokes an earlier token of the probe.
 {arguments.needs("list, read and write")}""",

@@ -38,7 +38,8 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
     for name in helpers.keys() - {NAME}:
         raise UsageError(
             f"{helpers[name]} already has the credentials helper {name!r}, and Terraform supports only one "
-            "helper for all hosts. Remove that block first, or use `holdfast run`. Nothing was changed."
+            "helper for all hosts. Remove that `credentials_helper` block first, or use `holdfast run`. "
+            "Nothing was changed."
         )
     xdg = Path(environment.get("XDG_CONFIG_HOME") or folder, "opentofu")
     # OpenTofu makes this folder by itself, and reads a `tofurc` in it in any case.

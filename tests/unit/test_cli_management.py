@@ -434,6 +434,6 @@ def test_a_connection_that_is_refused_is_told_without_the_class_of_a_library(sch
 def test_a_port_without_tls_is_told_from_a_certificate_that_is_refused(stub: ApiStub) -> None:
     line = failure(None, "state", "list", "--address", stub.address.replace("http://", "https://"))
 
-    assert line.startswith(f"holdfast: A TLS connection to {urlsplit(stub.address).netloc} failed: ")
+    assert line.startswith("holdfast: A TLS connection to 127.0.0.1:")
     assert line.rstrip().endswith("Check the address, and that the server responds to https://.")
     assert "ertificate" not in line

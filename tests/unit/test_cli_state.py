@@ -221,11 +221,14 @@ def test_names_without_a_state_are_listed_with_their_locks(stub: ApiStub) -> Non
 def test_no_state_is_said_so_and_is_no_failure(stub: ApiStub) -> None:
     stub.reply(page("states"))
 
-    assert output(stub, "state", "list") == "No states found in your scope.\n"
+    assert output(stub, "state", "list") == "No states were found in your scope.\n"
     assert output(stub, "state", "list", "nosuch/") == (
-        "No states found in your scope whose names begin with nosuch/.\n"
+        "No states whose names begin with nosuch/ were found in your scope.\n"
     )
-    assert output(stub, "state", "list", "*/x") == "No states found in your scope that match */x.\n"
+    assert output(stub, "state", "list", "*/x") == "No states that match */x were found in your scope.\n"
+    assert output(stub, "state", "list", "--locked") == (
+        "No states were found in your scope with these options.\n"
+    )
     assert json.loads(output(stub, "state", "list", "--json")) == []
 
 
