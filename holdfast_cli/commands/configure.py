@@ -61,7 +61,7 @@ TF_HTTP_PASSWORD. AWS credentials are in a profile of AWS, which AWS_PROFILE nam
 """,
     _profile_option(default=None),
     option("--address", type=rules.address, metavar="URL", help="the API's base URL"),
-    option("--team", type=rules.team, metavar="TEAM", help="whose stack"),
+    option("--team", type=rules.team, metavar="TEAM", help="the team whose stack is used"),
     option("--region", type=rules.region, metavar="REGION", help="the AWS region of the stack"),
 )
 def _configure(args: argparse.Namespace) -> None:

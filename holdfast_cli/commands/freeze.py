@@ -60,7 +60,7 @@ _STATES: Final = option(
 
 @COMMAND.add(
     "freeze",
-    "freeze a state: clients can no longer change it",
+    "freeze states, so that clients cannot change them",
     """\
 Freeze a state, or all states that match a pattern, including those that are created
 later. A freeze is a lock: Terraform and OpenTofu print the reason at the next plan or
@@ -253,7 +253,7 @@ def _acquire(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None)
 
 @COMMAND.add(
     "unfreeze",
-    "remove the freeze of a state",
+    "lift the freeze of a state or of a pattern",
     """\
 Lift the freeze of a state, or the freeze of a pattern and of every state that it froze.
 Other freezes and locks are not changed; the command names the other freezes. Needs the

@@ -87,7 +87,7 @@ masked. A state may lack such marks, especially if an older client wrote it.
         "--version",
         type=version_reference.reference,
         metavar="VERSION",
-        help="with ADDRESS: in which version; default: the current one",
+        help="with ADDRESS: the version to read; default: the current one",
     ),
     arguments.API,
     arguments.as_json("one JSON array; with ADDRESS, print one JSON object"),

@@ -32,7 +32,7 @@ COMMANDS: Final = {
     "trust": (_OPERATE, "let CI jobs and people sign in without a stored secret"),
     "watch": (_OPERATE, "show what needs attention, and enable the hourly probe"),
     "audit": (_OPERATE, "show the events of the team's audit log"),
-    "recover": (_OPERATE, "use the replica of a state bucket in another region"),
+    "recover": (_OPERATE, "make the replica in another region the team's state bucket"),
 }
 """Command -> its group in the help, or `HIDDEN`, and its line there.
 

@@ -54,7 +54,7 @@ def _status(args: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "enable",
-    "let the function probe the API, or renew the token of the probe",
+    "enable the hourly probe of the API, or renew its token",
     f"""\
 Let the function test every hour whether the API can acquire and release a lock. The
 command creates a token for these tests, which is valid only for one reserved name, and
@@ -88,7 +88,7 @@ def _enable(args: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "disable",
-    "revoke the token of the probe",
+    "disable the hourly probe of the API",
     f"""\
 Revoke the token of the probe, and remove it from the bucket. The function still checks
 the bucket. {arguments.needs("list, read and write")}""",
