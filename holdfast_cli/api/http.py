@@ -85,9 +85,9 @@ def send(
                 f"A TLS connection to {host} failed: {_line(error)}. Check the address, and that the server "
                 "responds to https://."
                 if is_no_tls
-                else f"The certificate of {host} could not be verified: {_line(error)}. Check the address. If "
-                "a private authority or a proxy signs the certificates, AWS_CA_BUNDLE must name a file with "
-                "the authority's certificate."
+                else f"The certificate of {host} could not be verified: {_line(error)}. Check the address. "
+                "If a private authority or a proxy signs the certificates, AWS_CA_BUNDLE must name a file "
+                "with the authority's certificate."
             )
             raise CommandError(line) from error
         except LocationParseError as error:  # the error's text contains the proxy's password
@@ -99,8 +99,9 @@ def send(
             lost = error
         except ValueError as error:  # the error's text contains the header, which may hold a secret
             raise CommandError(
-                f"The credentials for {host} cannot be sent, because an HTTP header cannot have line ends or "
-                "letters that are not ASCII. Look for such characters in TF_TOKEN_… or in the AWS credentials."
+                f"The credentials for {host} cannot be sent, because an HTTP header cannot have line ends "
+                "or letters that are not ASCII. Look for such characters in TF_TOKEN_… or in the AWS "
+                "credentials."
             ) from error
         pause = _pause(retry, None if lost else response)
         if pause is None:
@@ -228,7 +229,10 @@ def _decoded(host: str, content: bytes, sent: Mapping[str, str], got: Mapping[st
                 "and whether a proxy changes responses."
             ) from None
         if not decompressor.eof and len(content) <= LARGEST:
-            raise CommandError(f"{host} responds with a compressed body that was cut off.")
+            raise CommandError(
+                f"{host} responds with a compressed body that was cut off. Check the network, and whether a "
+                "proxy changes responses."
+            )
     if len(content) > LARGEST:
         raise CommandError(
             f"{host} responds with more than {LARGEST // 1000000} MB, which is more than any response of "

@@ -200,8 +200,8 @@ class Api:
                 not code and status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED)
             ):
                 return NotLetInError(
-                    f"{self.host} does not have this route of the management API. Check the address. If the "
-                    "team's stack is from an older release than this command, deploy the stack again."
+                    f"{self.host} does not have this route of the management API. Check the address, and "
+                    "deploy the team's stack again if the stack is older than this command."
                     f"{http.version_skew(self.address)}"
                 )
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not code:
@@ -254,7 +254,9 @@ class Api:
 
 def how_to_sign_in(address: str) -> str:
     """Return how a user gets credentials for exactly this API, without a full stop at the end."""
-    local = ". For the local AWS, run `. .local/terraform.env`" if urlsplit(address).hostname in LOOPBACK else ""
+    local = (
+        ". For the local AWS, run `. .local/terraform.env`" if urlsplit(address).hostname in LOOPBACK else ""
+    )
     return (
         f'Sign in with `eval "$(holdfast login --address {shlex.quote(address)})"`, or export '
         f"TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which `holdfast token create` prints{local}"

@@ -79,8 +79,8 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
             raise UsageError(f"{cloud_config.token_variable(hosts[0])}: {error}") from error
     if hosts:
         raise UsageError(
-            f"The environment has TF_TOKEN_… variables for several APIs: {', '.join(hosts)}. Choose one with "
-            "--address or HOLDFAST_ADDRESS, or store it in a profile with `holdfast configure "
+            f"The environment has TF_TOKEN_… variables for several APIs: {', '.join(hosts)}. Name one with "
+            "--address or HOLDFAST_ADDRESS, or store its address in a profile with `holdfast configure "
             "--address URL`."
         )
     if environment.get("HOLDFAST_TEAM"):

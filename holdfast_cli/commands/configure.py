@@ -232,7 +232,9 @@ def _file() -> Path:
 def _refuse_options(args: argparse.Namespace, command: str) -> None:
     for setting in profiles.RULES:
         if getattr(args, setting) is not None:
-            raise UsageError(f"`holdfast configure {command}` does not accept --{setting}: remove the option.")
+            raise UsageError(
+                f"`holdfast configure {command}` does not accept --{setting}: remove the option."
+            )
 
 
 # --- asking --------------------------------------------------------------------------------------

@@ -148,9 +148,10 @@ def _take_over(
     if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
             f"S3 has not copied the newest version of {_counted(missing, 'object')} of {old.bucket}. Wait a "
-            "minute, and run the command again. If it still lists a state, make that state current in the "
-            "new bucket before a client writes: push the content from the old bucket with `terraform state "
-            "push`, or use `holdfast state delete` if the state is deleted in the old bucket."
+            "minute, and run the command again. If the command still lists a state, bring the state up to "
+            "date in the new bucket before a client writes: push the content from the old bucket with "
+            "`terraform state push`, or use `holdfast state delete` if the state is deleted in the old "
+            "bucket."
         )
     if late:
         raise CommandError(

@@ -138,7 +138,9 @@ def _list(args: argparse.Namespace) -> None:
 
 def _none(args: argparse.Namespace) -> str:
     """Return what was not found, for the beginning of a sentence."""
-    what = "deleted states" if args.deleted else "declared names without a state" if args.declared else "states"
+    what = (
+        "deleted states" if args.deleted else "declared names without a state" if args.declared else "states"
+    )
     if args.states.pattern is not None:
         return f"No {what} that match {args.states.pattern}"
     return f"No {what}{f' whose names begin with {args.states.prefix}' if args.states.prefix else ''}"

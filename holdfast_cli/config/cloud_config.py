@@ -125,7 +125,7 @@ def workspace_of(state: StateName) -> tuple[str, str]:
             f"`cloud` cannot use the state {state}, because its name has only one segment. The first segment "
             "is the organization, and the rest is the workspace. To copy the state to a name with two "
             "segments, replace the backend block of its configuration with the output of `holdfast "
-            f"backend-config GROUP/{state} --cloud`, where you choose GROUP, run `terraform init`, and answer "
-            "yes."
+            f"backend-config GROUP/{state} --cloud`, where you choose GROUP. Then run `terraform init`, and "
+            "answer yes."
         )
     return found

@@ -91,8 +91,8 @@ def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
         raise UsageError(f"There is no profile {name}. {NO_FILE}")
     if not found:
         raise UsageError(
-            f"There is no profile {name}: {file} has no profiles. Create the profile with `holdfast configure "
-            f"--profile {name}`. To use a profile of AWS, set AWS_PROFILE."
+            f"There is no profile {name}: {file} has no profiles. Create the profile with `holdfast "
+            f"configure --profile {name}`. To use a profile of AWS, set AWS_PROFILE."
         )
     raise UsageError(
         f"There is no profile {name} in {file}{_nearest(name, found)} The file has "

@@ -376,8 +376,7 @@ def test_activity_is_a_table_oldest_first_with_the_newest(stub: ApiStub) -> None
 
     assert [line.split()[-1] for line in done.stdout.splitlines()] == ["DETAILS", "serial=2", "serial=3"]
     assert (
-        done.stderr
-        == "holdfast: --limit is 2. Use a larger --limit to see older events, if there are any.\n"
+        done.stderr == "holdfast: --limit is 2. Use a larger --limit to see older events, if there are any.\n"
     )
     asked = urlsplit(stub.asked[1].path)  # after /health, which shows the API's clock
     query = parse_qs(asked.query)

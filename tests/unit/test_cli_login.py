@@ -561,7 +561,12 @@ FAILURES = (
         for status in (401, 403)
     ),
     of_id_token(
-        *(500, jwt(), "perhaps because the API cannot reach the ID token's issuer", "https://issuer.example.com"),
+        *(
+            500,
+            jwt(),
+            "perhaps because the API cannot reach the ID token's issuer",
+            "https://issuer.example.com",
+        ),
         requests=3,
     ),
     *(of_id_token(403, token, "cannot be read") for token in ("a.b.c", "a.W10.c", "a.bbbbb.c")),

@@ -601,7 +601,7 @@ def test_a_redirect_is_followed_without_the_credentials(stub: ApiStub) -> None:
 def test_a_redirect_that_leads_elsewhere_is_not_followed(stub: ApiStub, location: str) -> None:
     stub.reply(Reply(307, headers={"Location": location}))
 
-    assert "does not follow it" in failure(stub, "state", "get", NAME)
+    assert "which this command does not follow" in failure(stub, "state", "get", NAME)
 
 
 def test_an_address_that_is_not_valid_any_more_is_one_line_without_it(stub: ApiStub) -> None:

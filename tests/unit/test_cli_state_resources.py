@@ -299,7 +299,10 @@ def test_what_is_searched_for_is_sent_in_the_body_alone(
 ) -> None:
     stub.reply(found(left=None, next_="more"), found())
 
-    assert output(stub, "state", "find", *typed) == "No searched state has such a resource. States searched: 4.\n"
+    assert (
+        output(stub, "state", "find", *typed)
+        == "No searched state has such a resource. States searched: 4.\n"
+    )
 
     assert [(asked.method, asked.path) for asked in stub.asked] == [("POST", "/manage/v1/find")] * 2
     assert [json.loads(asked.body) for asked in stub.asked] == [sent, {**sent, "cursor": "more"}]

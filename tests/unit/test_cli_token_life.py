@@ -109,7 +109,9 @@ def test_a_list_of_all_has_expired_and_revoked_ones_too(aws: Aws) -> None:
 
     assert {token["id"]: token["status"] for token in listed} == {expired.id: "expired", ended.id: "revoked"}
     assert json.loads(aws.output("token", "list", "--json")) == []
-    assert "no valid tokens. Expired or revoked tokens: 2. --all shows all tokens." in aws.output("token", "list")
+    assert "no valid tokens. Expired or revoked tokens: 2. --all shows all tokens." in aws.output(
+        "token", "list"
+    )
 
 
 def test_a_list_without_tokens_says_so(aws: Aws) -> None:
