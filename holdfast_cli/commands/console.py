@@ -62,9 +62,9 @@ credentials for the API, or if an option says how to sign in, the command create
 session for at most {rules.shown(_LONGEST)}, as `holdfast login` does.
 
 The command writes a page that only you can read, opens the page, and removes it after
-{_SECONDS} seconds. When you click the page's button, it opens the console, hands the
-credentials over and closes itself. The credentials are not in an address, in an
-argument of a process or in the browser's history.""",
+{_SECONDS} seconds. When you click the button on the page, the page opens the console,
+hands the credentials over and closes itself. The credentials are not in an address, in
+an argument of a process or in the browser's history.""",
     """\
   holdfast console
   holdfast console network/prod

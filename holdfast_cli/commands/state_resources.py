@@ -237,8 +237,8 @@ type; or for the whole value of its attribute id, arn, self_link or urn. The com
 does not compare other attributes or sensitive values, and shows no attributes. Needs
 the role reader for each state.
 
-The command skips states that are encrypted, above 16 MB or unreadable, and names each
-of them.""",
+The command skips states that are encrypted, too large (usually above 16 MB) or
+unreadable, and names each of them.""",
     """\
   holdfast state find aws_instance.web
   holdfast state find --type aws_db_instance --prefix network/

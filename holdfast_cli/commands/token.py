@@ -32,7 +32,9 @@ COMMAND = Command(
 )
 
 
-_ID: Final = option("id", type=rules.token_id, metavar="ID", help="the token's ID, which is its user name")
+_ID: Final = option(
+    "id", type=rules.token_id, metavar="ID", help="the token's ID, the value of TF_HTTP_USERNAME"
+)
 
 
 def _expires_option(default: str) -> Option:

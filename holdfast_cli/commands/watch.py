@@ -115,13 +115,13 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
         seen = replace(seen, enabled=False)  # no function uses the credentials
     old = timedelta(seconds=stack.watched) or watching.OLD
     found = watching.findings(seen, stack.team, now, old=old)
+    soon = rules.shown(watching.ENDS_SOON)
     for kind, nothing in (
         (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(old)}."),
         (watching.Kind.STATE_LARGE, 'No state is near the limit of `backend "http"`.'),
         (
             watching.Kind.TOKEN_ENDS,
-            f"No token with a longer lifetime than {(soon := rules.shown(watching.ENDS_SOON))} expires "
-            f"within {soon}.",
+            f"No token expires within {soon}. Tokens with a lifetime of at most {soon} do not count.",
         ),
     ):
         if all(one.kind is not kind for one in found):

@@ -28,9 +28,9 @@ _WHERE_CREDENTIALS_ARE: Final = (
 )
 
 NOTHING_IS_REMEMBERED: Final = (
-    "holdfast: Terraform does not store these exports. Each command uses the state that they name when it "
-    "runs. If exports of another environment are left in the shell, Terraform applies this configuration to "
-    "that environment, without a warning. With several environments, use --tfbackend."
+    "holdfast: Terraform does not store these exports. Each command uses the state that the exports in its "
+    "shell name. If exports of another environment are left in the shell, Terraform applies this "
+    "configuration to that environment, without a warning. With several environments, use --tfbackend."
 )
 """The warning that `--env` prints on standard error."""
 
