@@ -220,10 +220,10 @@ class Api:
                     response,
                 )
             case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                line = (
-                    f"{self.host} still responds with {status} after several attempts. Run the command again "
-                    "later."
-                )
+                # A 500 of Holdfast is a fault that stays, or a change that is done: its message has the advice.
+                has_advice = status == HTTPStatus.INTERNAL_SERVER_ERROR and response.message
+                again = "" if has_advice else " Run the command again later."
+                line = f"{self.host} still responds with {status} after several attempts.{again}"
                 return ApiUnavailableError(f"{line} {response.message}".rstrip(), response)
             case _ if response.message:
                 return ApiError(response.message, response)

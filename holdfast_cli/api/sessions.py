@@ -146,10 +146,10 @@ def _read(response: Response, address: str) -> Session:
         )
     transient = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if transient or response.status == HTTPStatus.TOO_MANY_REQUESTS:
-        line = (
-            f"{host} still responds with {response.status} after several attempts. Run the command again "
-            "later."
-        )
+        # A 500 of Holdfast is a fault that stays: its message has the advice.
+        has_advice = response.status == HTTPStatus.INTERNAL_SERVER_ERROR and response.message
+        again = "" if has_advice else " Run the command again later."
+        line = f"{host} still responds with {response.status} after several attempts.{again}"
         raise CommandError(f"{line} {response.message}".rstrip())
     reason = f": {response.message}" if response.message else ". Check the address."
     raise CommandError(f"{host} responds with {response.status}{reason}{http.version_skew(address)}")

@@ -247,6 +247,12 @@ REFUSED: Final[Sequence[tuple[str, Reply, int, tuple[str, ...]]]] = [
         ("again later. S3 did not decide.",),
     ),
     ("state declare network/prod", Reply(401), 1, (NOT_ACCEPTED,)),
+    (
+        "state declare network/prod",
+        refusal(500, "lock_left", "It is done."),
+        3,
+        ("still responds with 500 after several attempts. It is done.",),
+    ),
     ("state declare network/prod", Reply(503), 3, ("responds with 503", "Run the command again later")),
     ("state declare network/prod", Reply(lost=True), 3, ("taken effect", f"`holdfast state show {NAME}`")),
     ("state list", ELSEWHERE, 1, ("does not follow redirects",)),
