@@ -220,7 +220,7 @@ class Api:
                     response,
                 )
             case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                # A 500 of Holdfast is a fault that stays, or a change that is done: its message has the advice.
+                # With a message, a 500 is a fault that stays or a change that is done.
                 has_advice = status == HTTPStatus.INTERNAL_SERVER_ERROR and response.message
                 again = "" if has_advice else " Run the command again later."
                 line = f"{self.host} still responds with {status} after several attempts.{again}"
