@@ -391,7 +391,7 @@ def test_without_a_limit_activity_is_the_newest_fifty(stub: ApiStub) -> None:
     done = run(stub, "activity", "--json")
 
     assert len(json.loads(done.stdout)) == 50
-    assert "the newest 50 events. Use --limit to see more" in done.stderr
+    assert "--limit is 50. Use a larger --limit to see older events" in done.stderr
 
 
 def test_activity_of_all_states_as_json_has_what_a_newer_stack_says(stub: ApiStub) -> None:
