@@ -283,7 +283,10 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
     if found:
         missing = sum(gap.last - gap.first + 1 for gap in found)
         are = "1 event is" if missing == 1 else f"{missing} events are"
-        raise CommandError(f"By the numbers of the other events, {are} missing from the audit log.")
+        raise CommandError(
+            f"The sequence numbers show that {are} missing from the audit log. If the bucket of the archive "
+            "has a failed delivery, send the delivery again, as docs/operate/audit.md says."
+        )
 
 
 def follow(

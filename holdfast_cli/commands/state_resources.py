@@ -31,6 +31,12 @@ _WHY = {
 COMMAND = Command()
 
 
+def _searched(value: str) -> str:
+    if not rules.unicode_text(value):
+        raise argparse.ArgumentTypeError("the value is empty; write what to search for")
+    return value
+
+
 def _prefix(value: str) -> str:
     found = rules.beginning(value)
     if found.pattern is not None:
@@ -248,15 +254,13 @@ unreadable, and names each of them.""",
         option(
             "word",
             nargs="?",
-            type=rules.unicode_text,
+            type=_searched,
             default=None,
             metavar="WORD",
             help="a part of the resource's address; case is ignored",
         ),
-        option(
-            "--type", type=rules.unicode_text, metavar="TYPE", help="the whole type, such as aws_instance"
-        ),
-        option("--id", type=rules.unicode_text, metavar="ID", help="the whole ID, ARN, self link or URN"),
+        option("--type", type=_searched, metavar="TYPE", help="the whole type, such as aws_instance"),
+        option("--id", type=_searched, metavar="ID", help="the whole ID, ARN, self link or URN"),
         required=True,
     ),
     option(
