@@ -246,7 +246,7 @@ REFUSED: Final[Sequence[tuple[str, Reply, int, tuple[str, ...]]]] = [
         3,
         ("again later. S3 did not decide.",),
     ),
-    ("state declare network/prod", Reply(401), 1, (NOT_ACCEPTED,)),
+    ("state declare network/prod", Reply(401), 2, (NOT_ACCEPTED,)),
     (
         "state declare network/prod",
         refusal(500, "lock_left", "It is done."),
@@ -270,6 +270,7 @@ def test_what_the_api_refuses_or_does_not_answer_is_one_line_with_what_to_do(
 
     assert [part for part in said if part not in line] == []
     assert not said[0].startswith("holdfast: ") or line == said[0]
+    assert ("taken effect" in line) is ("taken effect" in said)
     assert SECRET not in line
     assert len(stub.asked) == requests
 

@@ -294,8 +294,8 @@ def test_the_progress_is_erased_on_a_terminal_before_the_output(
     printed = terminal.run([sys.executable, "-c", program, *words], environment(stub), columns=80)
 
     *shown, rest = printed.split("\r\x1b[K")
-    assert any(f"0 {listed} read" in text for text in shown)
-    assert f"{listed} read" not in rest
+    assert any(f"{listed.capitalize()} read: 0" in text for text in shown)
+    assert "read: " not in rest
     assert rest.strip()
 
 

@@ -148,7 +148,7 @@ def test_an_object_that_is_no_token_is_named_and_does_not_hide_the_others(aws: A
     assert [listed["id"] for listed in json.loads(done.stdout)] == [token.id]
     [line] = done.stderr.splitlines()
     assert f"{KEY} is damaged" in line
-    assert "1 others" in line
+    assert "Further records that cannot be read: 1." in line
 
     aws.put_record("payments", KEY, NEWER)
     assert f"{KEY} was written by a newer version of holdfast" in aws.run("token", "list").stderr

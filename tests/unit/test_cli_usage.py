@@ -74,7 +74,7 @@ WRONG: Final[Mapping[str, str]] = {
     f"{CREATE} --expires tomorrow": "not a valid time",
     f"{CREATE} --expires -1d": "expected one argument",
     f"{CREATE} --expires 2027-02-30": "'2027-02-30' is not a valid time",
-    f"{CREATE} --expires 9999999999d": "more than 36500d",
+    f"{CREATE} --expires 9999999999d": "longer than 36500d",
     # Trust records.
     ADD: "--issuer",
     f"{ADD} {FROM_GITHUB} {FROM_AWS}": "not allowed with",
