@@ -108,11 +108,13 @@ def send(
             break
         time.sleep(pause)
     if lost is not None or response is None:
-        what = "did not respond completely" if isinstance(lost, ProtocolError) else "does not respond"
+        what = (
+            f"The connection to {host} ended before the response was complete"
+            if isinstance(lost, ProtocolError)
+            else f"{host} does not respond"
+        )
         local = " Or start the local AWS with `make up`." if host.startswith("127.0.0.1:") else ""
-        raise UnavailableError(
-            f"{host} {what}: {_line(lost)}. Check the address and the network.{local}"
-        ) from lost
+        raise UnavailableError(f"{what}: {_line(lost)}. Check the address and the network.{local}") from lost
     if 300 <= response.status < 400 and not redirects:
         raise CommandError(
             f"{host} responds with {response.status}, a redirect. This command does not follow redirects: "

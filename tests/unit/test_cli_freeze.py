@@ -91,7 +91,10 @@ def test_an_end_that_has_passed_freezes_nothing(stub: ApiStub, until: str) -> No
             (LOCKED, of_lock(lock())),
             ("locked by bob@desk", "since 2026-11-20 12:00:00 UTC", "With --wait, the command waits"),
         ),
-        ((FROZEN, of_lock(freeze())), ("by token:ada: release 8. The state has been frozen since 2026-11-20 12:00:00 UTC (",)),
+        (
+            (FROZEN, of_lock(freeze())),
+            ("by token:ada: release 8. The state has been frozen since 2026-11-20 12:00:00 UTC (",),
+        ),
     ],
     ids=["locked", "frozen"],
 )
