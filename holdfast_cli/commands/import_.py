@@ -98,7 +98,7 @@ sources:
     _of_source(
         "workspace-key-prefix",
         "TEXT",
-        "s3: the workspace_key_prefix of the clients' blocks, also if they set it to ''; default: env:",
+        "s3: the workspace_key_prefix of the clients' blocks, even if they set it to ''; default: env:",
     ),
     _of_source(
         "lock-address", "URL", "https: the clients' lock_address, with {address} for the state's address"
