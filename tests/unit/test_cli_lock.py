@@ -405,4 +405,6 @@ def test_activity_of_all_states_as_json_has_what_a_newer_stack_says(stub: ApiStu
 def test_no_activity_is_said_so(stub: ApiStub) -> None:
     stub.reply(page("events"))
 
-    assert "Use --since to see earlier events" in output(stub, "activity")
+    assert output(stub, "activity").endswith("Use --since to see earlier events, and --all to see reads.\n")
+    # These options exclude --all.
+    assert output(stub, "activity", "--writes").endswith("Use --since to see earlier events.\n")
