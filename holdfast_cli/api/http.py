@@ -92,8 +92,8 @@ def send(
             raise CommandError(line) from error
         except LocationParseError as error:  # the error's text contains the proxy's password
             raise CommandError(
-                f"The address of {host}, or of the proxy in HTTP_PROXY or HTTPS_PROXY, is not valid. Write a "
-                "proxy as in 'http://proxy.example.com:3128'."
+                f"The address {host}, or that of the proxy in HTTP_PROXY or HTTPS_PROXY, is not valid. Write "
+                "a proxy as in 'http://proxy.example.com:3128'."
             ) from error
         except HTTPError as error:
             lost = error

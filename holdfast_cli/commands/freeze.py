@@ -287,8 +287,7 @@ def _unfreeze(args: argparse.Namespace) -> None:
         raise CommandError(
             f"There is no freeze of the pattern {args.states} that you may lift: nothing was changed."
             + (
-                f" These states are frozen, each by itself or with another pattern: {alone}. `holdfast lock "
-                "list` shows how."
+                f" These matching states are frozen: {alone}. `holdfast lock list` shows the freeze of each."
                 if alone
                 else ""
             )

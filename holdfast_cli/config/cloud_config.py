@@ -103,10 +103,10 @@ def _host_block(address: str) -> str:
     services = [f"    {quote_hcl(name):<10} = {quote_hcl(f'{address}/api/v2/')}" for name in SERVICES]
     lines = [
         f"{STAND_IN} is a placeholder, because the block above accepts only the",
-        "name of an https host. Write the following `host` block, which has the",
-        "address, into the CLI configuration, such as ~/.terraformrc.",
-        "For the local AWS, `make up` writes it to .local/cloud.tfrc:",
-        "set TF_CLI_CONFIG_FILE to that file.",
+        "name of an https host. Write the following `host` block, without the #,",
+        "into the CLI configuration, such as ~/.terraformrc. For the local AWS,",
+        "`make up` writes the block to .local/cloud.tfrc: set TF_CLI_CONFIG_FILE",
+        "to that file.",
         "",
         f'host "{STAND_IN}" {{',
         "  services = {",

@@ -499,7 +499,7 @@ def test_a_pattern_whose_freeze_you_may_not_lift_names_what_is_frozen_alone(
 
     assert "There is no freeze of the pattern network/* that you may lift" in line
     assert line.endswith(
-        "These states are frozen, each by itself or with another pattern: network/eu, network/prod. "
-        "`holdfast lock list` shows how."
+        "These matching states are frozen: network/eu, network/prod. `holdfast lock list` shows the freeze "
+        "of each."
     )
     assert {asked.method for asked in stub.asked} == {"GET"}
