@@ -44,8 +44,8 @@ def check_grants(stack: "Stack", grants: Sequence[Grant]) -> None:
     if not version:
         raise CommandError(
             f"The API of the team {stack.team} does not say its release: /health responds with "
-            f"{health.status}. Functions of a release before {_SINCE} would refuse callers with these grants, "
-            f"so nothing was changed. `holdfast doctor --team {stack.team}` shows what is wrong."
+            f"{health.status}. Functions of a release before {_SINCE} would refuse callers with these "
+            f"grants, so nothing was changed. `holdfast doctor --team {stack.team}` shows what is wrong."
         )
     if not versions.is_since(version, _SINCE):
         raise CommandError(
