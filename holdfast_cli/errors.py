@@ -30,9 +30,9 @@ class NotSetUpError(UsageError):
     def __init__(self, line: str, local: str) -> None:
         super().__init__(line)
         self.steps = (
-            "1. holdfast configure          asks for the API's address, from `cdk deploy`",
+            "1. holdfast configure          asks for the address that `cdk deploy` prints",
             '2. eval "$(holdfast login)"    signs you in with AWS credentials',
-            "3. holdfast doctor             checks both",
+            "3. holdfast doctor             checks the stack, the API and the bucket",
             f"or, on this machine after `make up`:  {local}",
         )
 

@@ -58,8 +58,8 @@ def deleters(api: "Api", deletions: Collection[Deletion]) -> Mapping[Deletion, D
                     found[deletion] = Deleter(brief, named(principal, owner), reason)
         if len(close) > _MOST:
             output.tell(
-                "holdfast: There are too many deletions to look up who made each of them. The oldest ones "
-                "are listed without this."
+                "holdfast: The command did not look up who made the oldest of these deletions, because there "
+                "are too many."
             )
     return found
 

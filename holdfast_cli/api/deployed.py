@@ -28,7 +28,7 @@ def check_networks(stack: "Stack", networks: Sequence[str]) -> None:
             f"The deployed stack of the team {stack.team} has no setting `networks`, so it would refuse a "
             "token or trust record that is restricted to networks. In [teams."
             f'{stack.team}] of teams.toml, write networks = ["0.0.0.0/0"] or narrower networks. Then run '
-            f"`npx cdk deploy {team.stack_name(stack.team)} -c address=<your public address>`."
+            f"`npx cdk deploy {team.stack_name(stack.team)} -c address=<your public IPv4 address>`."
         )
 
 
@@ -41,9 +41,15 @@ def check_grants(stack: "Stack", grants: Sequence[Grant]) -> None:
         return
     health = http.send("GET", f"{stack.api_address}/health", headers={})
     version = health.text("version") if health.status == HTTPStatus.OK else ""
+    if not version:
+        raise CommandError(
+            f"The API of the team {stack.team} does not say its release: /health responds with "
+            f"{health.status}. Functions of a release before {_SINCE} would refuse callers with these "
+            f"grants, so nothing was changed. `holdfast doctor --team {stack.team}` shows what is wrong."
+        )
     if not versions.is_since(version, _SINCE):
         raise CommandError(
-            f"The deployed functions of the team {stack.team} are from the release {version or 'unknown'}. "
-            "They cannot read these grants, and would refuse callers that have such a grant. First deploy "
-            f"the release {_SINCE} or later with `npx cdk deploy {team.stack_name(stack.team)}`."
+            f"The deployed functions of the team {stack.team} are from the release {version}. They cannot "
+            "read these grants, and would refuse callers that have such a grant. First deploy the release "
+            f"{_SINCE} or later with `npx cdk deploy {team.stack_name(stack.team)}`."
         )

@@ -66,7 +66,7 @@ def send(
     """
     import ssl
 
-    from urllib3.exceptions import HTTPError, LocationParseError, SSLError
+    from urllib3.exceptions import HTTPError, LocationParseError, ProtocolError, SSLError
 
     host = urlsplit(url).netloc
     response: Response | None = None
@@ -82,33 +82,39 @@ def send(
                 cause, ssl.SSLCertVerificationError
             )
             line = (
-                f"{host} does not use TLS, which https:// requires: {_line(error)}. Check the address."
+                f"A TLS connection to {host} failed: {_line(error)}. Check the address, and that the server "
+                "responds to https://."
                 if is_no_tls
-                else f"The certificate of {host} was not accepted: {_line(error)}. Check the address and "
-                "AWS_CA_BUNDLE."
+                else f"The certificate of {host} could not be verified: {_line(error)}. Check the address. "
+                "If a private authority or a proxy signs the certificates, AWS_CA_BUNDLE must name a file "
+                "with the authority's certificate."
             )
             raise CommandError(line) from error
         except LocationParseError as error:  # the error's text contains the proxy's password
             raise CommandError(
-                "The address of the proxy in HTTP_PROXY or HTTPS_PROXY is not valid; write it as in "
-                "'http://proxy.example.com:3128'."
+                f"The address {host}, or that of the proxy in HTTP_PROXY or HTTPS_PROXY, is not valid. Write "
+                "a proxy as in 'http://proxy.example.com:3128'."
             ) from error
         except HTTPError as error:
             lost = error
         except ValueError as error:  # the error's text contains the header, which may hold a secret
             raise CommandError(
-                f"The credentials in the environment cannot be sent to {host}, because an HTTP header cannot "
-                "have line ends or letters that are not ASCII. Correct the credentials."
+                f"The credentials for {host} cannot be sent, because an HTTP header cannot have line ends "
+                "or letters that are not ASCII. Look for such characters in TF_TOKEN_… or in the AWS "
+                "credentials."
             ) from error
         pause = _pause(retry, None if lost else response)
         if pause is None:
             break
         time.sleep(pause)
     if lost is not None or response is None:
+        what = (
+            f"The connection to {host} ended before the response was complete"
+            if isinstance(lost, ProtocolError)
+            else f"{host} does not respond"
+        )
         local = " Or start the local AWS with `make up`." if host.startswith("127.0.0.1:") else ""
-        raise UnavailableError(
-            f"{host} does not respond: {_line(lost)}. Check the address and the network.{local}"
-        ) from lost
+        raise UnavailableError(f"{what}: {_line(lost)}. Check the address and the network.{local}") from lost
     if 300 <= response.status < 400 and not redirects:
         raise CommandError(
             f"{host} responds with {response.status}, a redirect. This command does not follow redirects: "
@@ -213,21 +219,26 @@ def _decoded(host: str, content: bytes, sent: Mapping[str, str], got: Mapping[st
     if encoding != "identity":
         if encoding != sent.get("Accept-Encoding"):
             raise CommandError(
-                f"{host} responds with a body in an encoding that the command did not request."
+                f"{host} responds with a body in an encoding that the command did not request. Check the "
+                "address, and whether a proxy changes responses."
             )
         decompressor = zlib.decompressobj(wbits=31)
         try:
             content = decompressor.decompress(content, LARGEST + 1)
         except zlib.error:
             raise CommandError(
-                f"{host} responds with a body that is not compressed as its header says."
+                f"{host} responds with a body that is not compressed as its header says. Check the address, "
+                "and whether a proxy changes responses."
             ) from None
         if not decompressor.eof and len(content) <= LARGEST:
-            raise CommandError(f"{host} responds with a compressed body that was cut off.")
+            raise CommandError(
+                f"{host} responds with a compressed body that was cut off. Check the network, and whether a "
+                "proxy changes responses."
+            )
     if len(content) > LARGEST:
         raise CommandError(
             f"{host} responds with more than {LARGEST // 1000000} MB, which is more than any response of "
-            "the API."
+            "the API. Check the address."
         )
     return content
 

@@ -38,7 +38,7 @@ def find(file: Path | None, audience: str) -> IdToken:
         return _from_github(url, request_token, audience)
     raise CommandError(
         f"There is no ID token. Name a file with --id-token-file, or set {_VARIABLE}. In GitHub Actions, "
-        "give the job `permissions: id-token: write`."
+        "give the job the permission `id-token: write`."
     )
 
 
@@ -61,10 +61,8 @@ def describe(token: IdToken) -> str:
         "audience": ", ".join(audiences(claims)),
         "subject": claims.get("sub"),
     }
-    return (
-        "The ID token's claims are: "
-        f"{', '.join(f'{name} {plain(str(value))[:200]}' for name, value in claimed.items())}."
-    )
+    shown = [f"{name} {plain(str(value or '-'))[:200]}" for name, value in claimed.items()]
+    return f"The ID token has these claims: {', '.join(shown)}."
 
 
 def _from_github(url: str, request_token: str, audience: str) -> IdToken:
@@ -78,8 +76,8 @@ def _from_github(url: str, request_token: str, audience: str) -> IdToken:
     )
     if response.status != 200:
         raise CommandError(
-            f"GitHub responded with {response.status} and no ID token. Give the job `permissions: id-token: "
-            "write`."
+            f"GitHub responded with {response.status} and no ID token. Run the job again. If that does not "
+            "help, check --audience, and that the job has the permission `id-token: write`."
         )
     try:
         text = json_object.parse(response.body)["value"]

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.api import form
 from holdfast.api.form import Document
+from holdfast.networks import LOOPBACK
 from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
 from holdfast_cli.api.state_texts import in_sentence
@@ -24,12 +25,12 @@ _D = TypeVar("_D", bound=Document)
 _ROOT: Final = "/manage/v1"
 WHO_AM_I: Final = f"{_ROOT}/whoami"
 """The path of the request that every caller may send."""
-HOW_TO_SIGN_IN: Final = (
-    'Sign in with `eval "$(holdfast login)"`, or export TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which '
-    "`make up` and `holdfast token create` print"
-)
 MOST_PAGES: Final = 100_000
 """The largest number of pages that are read of a list: a faulty server may send pages without end."""
+
+
+class NotLetInError(CommandError):
+    """The API did not look at a request: it did not accept the credentials, or lacks the route."""
 
 
 class ApiError(CommandError):
@@ -90,7 +91,7 @@ class Api:
         look = f"`holdfast state show {name}` shows whether it did." if name else "Run the command again."
         try:
             return self._document(kind, self._send(method, _path(route, name, query), body), name)
-        except ApiError:
+        except (ApiError, NotLetInError):
             raise
         except CommandError as failure:
             raise CommandError(f"{failure} The request may have taken effect. {look}") from failure
@@ -115,8 +116,8 @@ class Api:
         location = found.headers.get("location", "")
         if not is_web_address(location):
             raise CommandError(
-                f"{self.host} responds with {found.status} and an address that is not https://. This command "
-                "does not follow it."
+                f"{self.host} redirects to an address that is not https://, which this command does not "
+                "follow. Check the address of the API."
             )
         stored = http.send("GET", location, headers={})
         if stored.status != HTTPStatus.OK:
@@ -143,7 +144,7 @@ class Api:
                 for item in listed:
                     count += 1
                     yield form.read(kind, item)
-                progress.show(f"{count} {items} read")
+                progress.show(f"{items.capitalize()} read: {count}")
 
     def follow(
         self, fetch: Callable[[str | None], _D], endless: str | None = None
@@ -198,16 +199,17 @@ class Api:
             case _ if code == "unknown_route" or (
                 not code and status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED)
             ):
-                return CommandError(
-                    f"{self.host} lacks this route of the management API: check the address, and deploy the "
-                    f"team's stack again if it is older than this command.{http.version_skew(self.address)}"
+                return NotLetInError(
+                    f"{self.host} does not have this route of the management API. Check the address, and "
+                    "deploy the team's stack again if the stack is older than this command."
+                    f"{http.version_skew(self.address)}"
                 )
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not code:
-                return CommandError(
-                    f"{self.host} does not accept the credentials of {self.source}: they are wrong, "
+                return NotLetInError(
+                    f"{self.host} does not accept the credentials in {self.source}: they are wrong, "
                     "revoked, expired or of another team, or the API does not accept them from your "
-                    f"network. {HOW_TO_SIGN_IN}. `holdfast run` replaces a refused session at its "
-                    f"next start.{http.version_skew(self.address)}"
+                    f"network. {how_to_sign_in(self.address)}. If you use `holdfast run`, start it again: it "
+                    f"then replaces the session.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.LOCKED:
                 return ApiError(f"{response.message} {self._holder(response, name)}".strip(), response)
@@ -218,10 +220,10 @@ class Api:
                     response,
                 )
             case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                line = (
-                    f"{self.host} still responds with {status} after several attempts. Run the command again "
-                    "later."
-                )
+                # With a message, a 500 is a fault that stays or a change that is done.
+                has_advice = status == HTTPStatus.INTERNAL_SERVER_ERROR and response.message
+                again = "" if has_advice else " Run the command again later."
+                line = f"{self.host} still responds with {status} after several attempts.{again}"
                 return ApiUnavailableError(f"{line} {response.message}".rstrip(), response)
             case _ if response.message:
                 return ApiError(response.message, response)
@@ -237,15 +239,28 @@ class Api:
         lock = None
         with suppress(CommandError):  # then only the response describes the lock
             lock = self.get(v1.LockOfState, "locks", name).lock
-        since = f"since {moment(lock.since, self.now())}" if lock and lock.since else ""
+        since = f" since {moment(lock.since, self.now())}" if lock and lock.since else ""
         if response.text("error") == "frozen":
-            return f"Frozen {since}." if since else ""
-        held = ", ".join(filter(None, (operation and in_sentence(operation), since)))
-        holding = f"The lock is held {'for ' if operation else ''}{held}. " if held else ""
+            return f"The state has been frozen{since}." if since else ""
+        for_what = f" for {in_sentence(operation)}" if operation else ""
+        holding = f"The lock has been held{for_what}{since}. " if since else ""
+        if operation and not since:
+            holding = f"The lock is held{for_what}. "
         return (
             f"{holding}Wait until it is released. If the lock's holder is gone, `holdfast lock break {name} "
             f"{shlex.quote(lock_id)}` removes the lock."
         )
+
+
+def how_to_sign_in(address: str) -> str:
+    """Return how a user gets credentials for exactly this API, without a full stop at the end."""
+    local = (
+        ". For the local AWS, run `. .local/terraform.env`" if urlsplit(address).hostname in LOOPBACK else ""
+    )
+    return (
+        f'Sign in with `eval "$(holdfast login --address {shlex.quote(address)})"`, or export '
+        f"TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which `holdfast token create` prints{local}"
+    )
 
 
 def _path(route: str, name: object, query: Mapping[str, str | None]) -> str:

@@ -85,15 +85,17 @@ def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session
     response = _post(f"{address}/sessions", {"Authorization": f"Bearer {token.jwt}"}, seconds, None)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise CommandError(
-            "The API does not accept the ID token. Either it has expired, or no trust record matches its "
-            f"issuer, audience and claims. {id_tokens.describe(token)} `holdfast trust list --json` shows "
-            "the trust records."
+            "The API does not accept the ID token, for example because it has expired, because no trust "
+            "record matches its issuer, audience and claims, or because of the network from which it was "
+            f"sent. {id_tokens.describe(token)} With AWS credentials, `holdfast trust list --json` shows the "
+            "trust records, and `holdfast audit --event sign_in.refused` shows the reason."
         )
     if response.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         raise CommandError(
-            f"{urlsplit(address).netloc} still responds with 500 after several attempts: it may be unable to "
-            f"reach the ID token's issuer. {id_tokens.describe(token)} Run the command again. If that does "
-            "not help, the audit log has the reason."
+            f"{urlsplit(address).netloc} still responds with 500 after several attempts, perhaps because the "
+            f"API cannot reach the ID token's issuer. {id_tokens.describe(token)} Run the command again. If "
+            "that does not help, `holdfast audit --event sign_in.failed`, which needs AWS credentials, shows "
+            "the reason."
         )
     return _read(response, address)
 
@@ -144,10 +146,10 @@ def _read(response: Response, address: str) -> Session:
         )
     transient = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if transient or response.status == HTTPStatus.TOO_MANY_REQUESTS:
-        line = (
-            f"{host} still responds with {response.status} after several attempts. Run the command again "
-            "later."
-        )
+        # A 500 of Holdfast is a fault that stays: its message has the advice.
+        has_advice = response.status == HTTPStatus.INTERNAL_SERVER_ERROR and response.message
+        again = "" if has_advice else " Run the command again later."
+        line = f"{host} still responds with {response.status} after several attempts.{again}"
         raise CommandError(f"{line} {response.message}".rstrip())
     reason = f": {response.message}" if response.message else ". Check the address."
     raise CommandError(f"{host} responds with {response.status}{reason}{http.version_skew(address)}")

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from holdfast.networks import LOOPBACK
-from holdfast_cli.api.management import HOW_TO_SIGN_IN, Api
+from holdfast_cli.api.management import Api, how_to_sign_in
 from holdfast_cli.config import cloud_config, rules, settings
 from holdfast_cli.errors import NotSetUpError, UsageError
 
@@ -34,7 +34,7 @@ def sign_in(args: Namespace, environment: Mapping[str, str] = os.environ) -> Api
         half = f" TF_HTTP_{missing} is not set, but TF_HTTP_{found} is."
     raise UsageError(
         f"There are no credentials for {urlsplit(address).netloc} in the environment.{half} "
-        f"{HOW_TO_SIGN_IN}. You can also export "
+        f"{how_to_sign_in(address)}. You can also export "
         f"{cloud_config.token_variable(cloud_config.hostname(address))}."
     )
 
@@ -79,15 +79,15 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
             raise UsageError(f"{cloud_config.token_variable(hosts[0])}: {error}") from error
     if hosts:
         raise UsageError(
-            f"The environment has TF_TOKEN_… variables for several APIs: {', '.join(hosts)}. Choose one with "
-            "--address or HOLDFAST_ADDRESS, or store it in a profile with `holdfast configure "
+            f"The environment has TF_TOKEN_… variables for several APIs: {', '.join(hosts)}. Name one with "
+            "--address or HOLDFAST_ADDRESS, or store its address in a profile with `holdfast configure "
             "--address URL`."
         )
     if environment.get("HOLDFAST_TEAM"):
         raise NotSetUpError(
-            "HOLDFAST_TEAM is not enough for this command, because it uses no AWS credentials and so cannot "
-            "find the stack of a team. `holdfast login` finds the stack, and exports the API's address. Type "
-            "these commands in this order:",
+            "HOLDFAST_TEAM is not enough here: this command uses no AWS credentials, so it cannot find the "
+            "stack of a team. `holdfast login` finds the stack, and exports the API's address. Type these "
+            "commands in this order:",
             _LOCAL_STEP,
         )
     raise NotSetUpError("The API's address is not known. Type these commands in this order:", _LOCAL_STEP)

@@ -227,7 +227,9 @@ def lock_fields(
     freeze = lock.freeze
     if freeze:
         passed = (
-            ", which has passed: the next command that acquires the lock lifts it" if freeze.ended else ""
+            ", which has passed: the next command that acquires the lock lifts the freeze"
+            if freeze.ended
+            else ""
         )
         return [
             ("frozen by", freezer(lock) if brief else frozen_by(lock)),

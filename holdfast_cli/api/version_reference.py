@@ -11,10 +11,11 @@ from holdfast_cli.config import rules
 from holdfast_cli.terminal import output
 
 HELP: Final = """\
-VERSION is the ID of a version, as `holdfast state history` shows it; or its serial,
-such as @12; or a time, such as @2026-11-20T14:00, which means the version that was
-current then; or @previous, the newest acknowledged version before the current one. A
-time without an offset is local. A date without a time means 00:00."""
+VERSION is the ID of a version, as `holdfast state history --long` shows it; or its
+serial, such as @12; or a time, such as @2026-11-20T14:00, which means the version that
+was current then; or @previous, the newest version before the current one, except
+versions that were never acknowledged. A time without an offset is local. A date without
+a time means 00:00."""
 
 _SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)

@@ -73,13 +73,14 @@ class _Activity:
     """\
 Show the audit events of one state, or of the states in your scope, oldest first:
 writes, locks, deletes and refused requests. With the scope '*', the command also shows
-changes of tokens and trust records. With --all, it also shows reads, accepted sign-ins
-and the probes of `holdfast doctor`. Needs the role auditor or maintainer, and no AWS
-credentials. `holdfast audit` shows the whole audit trail, and needs AWS credentials.
+events that belong to no state, such as refused sign-ins and changes of tokens and trust
+records. With --all, it also shows reads, accepted sign-ins and the probes of
+`holdfast doctor`. Needs the role auditor or maintainer, and no AWS credentials.
+`holdfast audit` shows the whole audit trail, and needs AWS credentials.
 
 With --follow, the command searches every 5 seconds. It shows each event once, even an
-event that arrives up to 10 minutes late. Its own searches cause events activity.read,
-which it shows only if --event names them.""",
+event that arrives up to 10 minutes late. Each search causes an event `activity.read`,
+which the command shows only if --event names this event.""",
     """\
   holdfast activity
   holdfast activity network/prod --since 30d
@@ -112,7 +113,7 @@ def _run(args: argparse.Namespace) -> None:
     elif shown:
         output.write(audit.table(shown, activity.now(), args))
     else:
-        more = "" if activity.has_readings else ", and --all to see reads"
+        more = "" if activity.has_readings or args.writes else ", and --all to see reads"
         output.write(
             output.wrapped(
                 f"There is no matching event since {output.moment(search.since)}. Use --since to see earlier "
@@ -121,5 +122,5 @@ def _run(args: argparse.Namespace) -> None:
         )
     if len(shown) == limit:
         output.tell(
-            f"holdfast: These are the newest {limit} events. Use --limit to see more, if there are any."
+            f"holdfast: --limit is {limit}. Use a larger --limit to see older events, if there are any."
         )

@@ -108,8 +108,8 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
                 type=_event,
                 metavar="EVENT",
                 help=(
-                    "show only this event, by its code, such as lock.force_unlocked for 'lock broken'; pipes "
-                    "and --long show the codes"
+                    "show only events with this code, such as lock.force_unlocked for 'lock broken'; use "
+                    "--long to see the codes"
                 ),
             ),
             option(
@@ -275,14 +275,18 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
         span = f"from {output.moment(search.since)} to {output.moment(until)}"
         output.write(
             output.wrapped(
-                f"No number is missing among {numbered} numbered events {span}. This check cannot find "
-                "events that are missing before the first or after the last number of a log stream."
+                f"No event is missing between the numbered events {span}. Numbered events: {numbered}. This "
+                "check cannot find events that are missing before the first or after the last number of a "
+                "log stream."
             )
         )
     if found:
         missing = sum(gap.last - gap.first + 1 for gap in found)
         are = "1 event is" if missing == 1 else f"{missing} events are"
-        raise CommandError(f"By the numbers of the other events, {are} missing from the audit log.")
+        raise CommandError(
+            f"The sequence numbers show that {are} missing from the audit log. If the bucket of the archive "
+            "has a failed delivery, send the delivery again, as docs/operate/audit.md says."
+        )
 
 
 def follow(
@@ -316,7 +320,7 @@ def follow(
         except UnavailableError as failure:
             events = {}
             if is_available:
-                output.complain(f"The command is still trying to read new events: {failure}")
+                output.complain(f"The command continues to search for new events after an error: {failure}")
             is_available = False
 
 

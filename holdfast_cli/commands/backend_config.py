@@ -67,7 +67,7 @@ The workspace is the rest, with ':' instead of '/'.""",
         help="with --cloud: print a block for all workspaces with these tags, such as a,b",
     ),
     option(
-        "--read-only", action="store_true", help="print a block without locks, for clients that only plan"
+        "--read-only", action="store_true", help="leave out the lock settings, for clients that only plan"
     ),
     arguments.ADDRESS_OR_TEAM,
 )

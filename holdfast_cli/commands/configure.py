@@ -43,9 +43,9 @@ def _setting(value: str) -> str:
 @COMMAND.define(
     """\
 Write a profile: the API's address, the team and the AWS region. The other commands use
-these settings if no option and no variable names them. In a terminal and without
-options, the command asks for each setting. Settings that you do not name are not
-changed.
+these settings if no option and no variable names them. Without --address, --team and
+--region, the command asks for each setting, which needs a terminal. Settings that you
+do not name are not changed.
 
 HOLDFAST_CONFIG_FILE names the file. Without this variable, the file is
 holdfast/config.toml below XDG_CONFIG_HOME, or else ~/.config/holdfast/config.toml. The
@@ -61,7 +61,7 @@ TF_HTTP_PASSWORD. AWS credentials are in a profile of AWS, which AWS_PROFILE nam
 """,
     _profile_option(default=None),
     option("--address", type=rules.address, metavar="URL", help="the API's base URL"),
-    option("--team", type=rules.team, metavar="TEAM", help="whose stack"),
+    option("--team", type=rules.team, metavar="TEAM", help="the team whose stack is used"),
     option("--region", type=rules.region, metavar="REGION", help="the AWS region of the stack"),
 )
 def _configure(args: argparse.Namespace) -> None:
@@ -72,8 +72,8 @@ def _configure(args: argparse.Namespace) -> None:
     if not values:
         if not asking.is_possible():
             raise UsageError(
-                "There is nothing to write. Use --address, --team or --region. In a terminal, the command "
-                "also asks for each setting."
+                "There is nothing to write. Use --address, --team or --region. Without these options, the "
+                "command asks for each setting, which needs a terminal."
             )
         values = _ask(name, found.get(name, {}), file)
         if not values:
@@ -122,7 +122,8 @@ def _list(args: argparse.Namespace) -> None:
             for setting, value in found.items()
         ]
         text = output.table(("SETTING", "VALUE", "FROM"), rows)
-        has = f"{file} has {', '.join(names)}." if names else f"{file or 'The file'} has no profiles."
+        has = f"{file} has {', '.join(names)}." if names else f"{file} has no profiles."
+        has = has if file else profiles.NO_FILE
         output.write(f"{text}\n\n{output.wrapped(has)}")
 
 
@@ -194,8 +195,8 @@ def _helper(args: argparse.Namespace) -> None:
     hosts = {host for _, address in settings.apis(os.environ) if (host := cloud_config.host(address))}
     if not hosts:
         raise UsageError(
-            "`cloud {}` needs an https:// address without a path, and no profile has one. Run `holdfast "
-            "configure --address URL` first."
+            "`cloud {}` needs an https:// address without a path, and neither a profile nor HOLDFAST_ADDRESS "
+            "has one. Run `holdfast configure --address URL` first."
         )
     written = terraform_cli.install(os.environ, _sign_in_arguments(args))
     done = f"Wrote {' and '.join(map(str, written))}."
@@ -231,7 +232,9 @@ def _file() -> Path:
 def _refuse_options(args: argparse.Namespace, command: str) -> None:
     for setting in profiles.RULES:
         if getattr(args, setting) is not None:
-            raise UsageError(f"--{setting} is only for `holdfast configure`: remove it from `{command}`.")
+            raise UsageError(
+                f"`holdfast configure {command}` does not accept --{setting}: remove the option."
+            )
 
 
 # --- asking --------------------------------------------------------------------------------------

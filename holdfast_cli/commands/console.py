@@ -23,6 +23,7 @@ from holdfast.identity.sessions import DEFAULT_SECONDS
 from holdfast.identity.trust import is_web_address
 from holdfast_cli.api import hand_over, http, own_sessions
 from holdfast_cli.api.hand_over import Given, Warned
+from holdfast_cli.api.management import how_to_sign_in
 from holdfast_cli.api.sign_in import address_in, with_credentials
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UsageError
@@ -54,17 +55,16 @@ COMMAND = Command()
 
 @COMMAND.define(
     f"""\
-Open the console of the API in a browser, signed in with the credentials that
-`holdfast state` uses. If the environment has no credentials for this API, or if an
-option says how to sign in, the command creates a session for at most
-{rules.shown(_LONGEST)}, as `holdfast login` does. If the environment has a token, or a
-session that lasts longer, the browser receives these credentials themselves, and a page
-warns you first.
+Open the console in a browser, signed in. If the environment has credentials for the
+API, the browser receives these credentials. If they are a token, or if they last longer
+than {rules.shown(_LONGEST)}, a page warns you first. If the environment has no
+credentials for the API, or if an option says how to sign in, the command creates a
+session for at most {rules.shown(_LONGEST)}, as `holdfast login` does.
 
-The command writes a page that only you can read, opens it, and removes it after
-{_SECONDS} seconds. When you click its button, the page opens the console, hands the
-credentials over and closes itself. The credentials are not in an address, in an
-argument of a process or in the browser's history.""",
+The command writes a page that only you can read, opens the page, and removes it after
+{_SECONDS} seconds. When you click the button on the page, the page opens the console,
+hands the credentials over and closes itself. The credentials are not in an address, in
+an argument of a process or in the browser's history.""",
     """\
   holdfast console
   holdfast console network/prod
@@ -127,9 +127,9 @@ def _require_console(address: str) -> None:
     found = http.send("GET", f"{address}/console/sign-in.html", headers={})
     if found.status != HTTPStatus.OK:
         raise CommandError(
-            f"{urlsplit(address).netloc} has no console: it responds with {found.status}. Either teams.toml "
-            "has `console = false`, or the team's stack is older than this command."
-            f"{http.version_skew(address)}"
+            f"{urlsplit(address).netloc} responds with {found.status} instead of the console. Check the "
+            "address. The team may have the setting `console = false`, or its stack may be older than this "
+            f"command.{http.version_skew(address)}"
         )
 
 
@@ -174,7 +174,10 @@ def _read(api: "Api") -> tuple[str, str]:
         case IdToken(jwt):
             return "ID token", jwt
         case None:
-            raise CommandError(f"The credentials in {api.source} are not a token, a session or an ID token.")
+            raise CommandError(
+                f"The credentials in {api.source} are not a token, a session or an ID token. "
+                f"{how_to_sign_in(api.address)}."
+            )
 
 
 def _warning(what: str, who: "v1.Principal", api: "Api") -> Warned:

@@ -25,8 +25,9 @@ COMMAND = Command()
 @COMMAND.define(
     """\
 Sign in as `holdfast login` does, and print the session for `cloud {}`. Terraform and
-OpenTofu run this command after `holdfast configure helper`. It signs in only at hosts
-in the profiles or in HOLDFAST_ADDRESS, and sends no request to other hosts.
+OpenTofu run this command once `holdfast configure helper` has installed it. The command
+signs in only at hosts in the profiles or in HOLDFAST_ADDRESS, and sends no request to
+other hosts.
 
 The command stores sessions in the same way as `holdfast run`. `forget` removes the
 sessions of a host or address.""",

@@ -45,14 +45,14 @@ form needs them only if the API's address is not known. For the local AWS, run
         type=rules.team,
         metavar="TEAM",
         help="the team whose account, stack or API is checked; default: HOLDFAST_TEAM (not with STATE), "
-        "or else the profile's team",
+        "or else the profile's team (with STATE or --account, only if you name the profile)",
     ),
     option(
         "--address",
         type=rules.address,
         metavar="URL",
         help="the API's base URL, as clients reach it; default, with STATE: HOLDFAST_ADDRESS, or else the "
-        "profile's address",
+        "address of the profile that you name",
     ),
     arguments.PROFILE,
     arguments.REGION,

@@ -60,7 +60,7 @@ _STATES: Final = option(
 
 @COMMAND.add(
     "freeze",
-    "freeze a state: clients can no longer change it",
+    "freeze states, so that clients cannot change them",
     """\
 Freeze a state, or all states that match a pattern, including those that are created
 later. A freeze is a lock: Terraform and OpenTofu print the reason at the next plan or
@@ -142,7 +142,7 @@ def _freeze_pattern(
                 outcomes.setdefault(name, _Outcome(name, "locked", f"{name} is not frozen."))
             for name in page.frozen:
                 outcomes[name] = _frozen(name, page.freeze, page.freeze.pattern)
-            progress.show(f"{len(outcomes)} states of {states}")
+            progress.show(f"States that match {states}: {len(outcomes)}")
     return page.freeze
 
 
@@ -253,7 +253,7 @@ def _acquire(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None)
 
 @COMMAND.add(
     "unfreeze",
-    "remove the freeze of a state",
+    "lift the freeze of a state or of a pattern",
     """\
 Lift the freeze of a state, or the freeze of a pattern and of every state that it froze.
 Other freezes and locks are not changed; the command names the other freezes. Needs the
@@ -287,7 +287,7 @@ def _unfreeze(args: argparse.Namespace) -> None:
         raise CommandError(
             f"There is no freeze of the pattern {args.states} that you may lift: nothing was changed."
             + (
-                f" These states are frozen individually, so unfreeze each by its name: {alone}."
+                f" These matching states are frozen: {alone}. `holdfast lock list` shows the freeze of each."
                 if alone
                 else ""
             )
@@ -337,7 +337,7 @@ def _lift(api: "Api", pattern: "v1.PatternFreeze", outcomes: dict[str, _Outcome]
                 outcomes[name] = _Outcome(name, "unfrozen", said, pattern)
             for each in page.covered:
                 outcomes[each.name] = _covered(each)
-            progress.show(f"{len(outcomes)} states of {pattern.pattern} unfrozen")
+            progress.show(f"Unfreezing {pattern.pattern}: {len(outcomes)} done")
 
 
 def _covered(state: "v1.CoveredState") -> _Outcome:
@@ -389,9 +389,9 @@ def _matching(api: "Api", args: argparse.Namespace, verb: str) -> "list[v1.State
     listed = [item for item in api.pages(v1.StateItem, "states", "states") if not item.deleted]
     found = [item for item in listed if rules.covers(args.states, item.name)]
     if found and len(found) == len(listed) and not args.yes:
+        what = "the only state" if len(found) == 1 else f"all {len(found)} states"
         asking.for_word(
-            f"The pattern {args.states} matches every state in your scope. This {verb} all {len(found)} "
-            "states.",
+            f"The pattern {args.states} matches every state in your scope. This {verb} {what}.",
             str(len(found)),
         )
     return found

@@ -67,11 +67,11 @@ the source and Holdfast, and changes nothing. Needs the role reader. The command
 replaces an invalid name, or a name that another state has, with the nearest free name.
 
 The plan of a bucket does not include errored.tfstate and *.backup, unless SOURCE is the
-key of this file. It also omits an object that is not a state, unless its key ends with
-.tfstate or SOURCE is its key.
+key of such a file. It also omits an object that is not a state, unless the object's key
+ends with .tfstate or SOURCE is that key.
 
 A rule of --map is PATTERN=NAME. The pattern matches what the plan has after 'from'. The
-last {placeholder} of a pattern matches any text, the others match text without /. The
+last {placeholder} of a pattern matches any text; the others match text without /. The
 first rule that matches names the state.
 
 sources:
@@ -98,7 +98,7 @@ sources:
     _of_source(
         "workspace-key-prefix",
         "TEXT",
-        "s3: the workspace_key_prefix of the clients' blocks, even if it is ''; default: env:",
+        "s3: the workspace_key_prefix of the clients' blocks, even if they set it to ''; default: env:",
     ),
     _of_source(
         "lock-address", "URL", "https: the clients' lock_address, with {address} for the state's address"
@@ -266,7 +266,7 @@ def _run(args: argparse.Namespace, run: Run) -> None:
     "compare the states in the source and in Holdfast",
     """\
 Compare every state in the source and in Holdfast, and name the states that were written
-in the source after their import. Changes nothing. Needs the role reader.""",
+in the source after their import. The command changes nothing. Needs the role reader.""",
     """\
   holdfast import check move.toml
   holdfast import check move.toml --json
@@ -291,7 +291,7 @@ written after its import. It closes no state while a state of the plan is not im
     option(
         "--bucket-policy",
         action="store_true",
-        help="s3: also deny writes in the bucket's policy, which stops clients that do not lock",
+        help="s3: also deny writes by the bucket's policy, to stop clients that do not lock",
     ),
 )
 def _close(args: argparse.Namespace, run: Run) -> None:

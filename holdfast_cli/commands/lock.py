@@ -84,7 +84,7 @@ def _list(args: argparse.Namespace) -> None:
         output.write(
             "No locks found."
             if args.states.prefix or args.states.pattern or args.older_than
-            else "No state is locked."
+            else "No state in your scope is locked."
         )
         return
     now = api.now()
@@ -171,7 +171,7 @@ def _brief_row(
 @COMMAND.add(
     "show",
     "show the lock of a state and its holder",
-    "Show who holds the lock of a state, since when and for what; or who froze it, and why.",
+    "Show who holds the lock of a state, since when and for what; or who froze the state, and why.",
     """\
   holdfast lock show network/prod
   holdfast lock show network/prod --json
@@ -245,8 +245,8 @@ def _break(args: argparse.Namespace) -> None:
             )
         elif lock.id != args.id:
             raise CommandError(
-                f"Another client holds the lock now: the state {args.state} is "
-                f"{lock_sentence(lock, api.now())}, lock ID {shlex.quote(lock.id)}. Nothing was removed."
+                f"The state {args.state} has no lock with this ID. It is {lock_sentence(lock, api.now())}, "
+                f"lock ID {shlex.quote(lock.id)}. Nothing was removed."
             )
         removed = api.change(
             v1.Removed,

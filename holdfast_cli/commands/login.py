@@ -21,11 +21,11 @@ COMMAND = Command()
 
 @COMMAND.define(
     f"""\
-Sign in for {_DEFAULT}, and print exports for a shell to evaluate. Terraform and
-OpenTofu use these variables. By default, the command signs in with the AWS credentials
-of the shell; a trust record must name their IAM role. With --oidc, it signs in with an
-ID token of a CI job: from a file, from HOLDFAST_ID_TOKEN or, in GitHub Actions,
-requested from GitHub.
+Sign in, by default for {_DEFAULT}, and print exports for a shell to evaluate. Terraform
+and OpenTofu use these variables. By default, the command signs in with the AWS
+credentials of the shell; a trust record must name their IAM role. With --oidc, it signs
+in with an ID token of a CI job: from a file, from HOLDFAST_ID_TOKEN or, in GitHub
+Actions, requested from GitHub.
 
 The API's address comes from the first of these that is set: --address or the stack of
 --team; --profile; HOLDFAST_ADDRESS or the stack of HOLDFAST_TEAM; the profile of

@@ -23,13 +23,13 @@ _AGAIN = "Run the command again. It continues where it stopped."
 
 @COMMAND.define(
     """\
-Run this command before and after you deploy the team's stack on the replica. Before,
-while the replica's stack exists, the command makes the old bucket refuse writes, and
-lists the states and records that S3 has not copied yet. When the list is empty, delete
-the replica's stack, and deploy the team's stack on the replica. After that deployment,
-the command compares both buckets again, and removes each lock that S3 copied from the
-old bucket. It does not remove freezes. You can repeat the command at any time. Needs
-AWS credentials for both buckets.""",
+Run this command before and after you deploy the team's stack on the replica. Before the
+deployment, while the replica's stack exists, the command makes the old bucket refuse
+writes, and lists the states and records that S3 has not copied yet. When the list is
+empty, delete the replica's stack, and deploy the team's stack on the replica. After
+that deployment, the command compares both buckets again, and removes each lock that S3
+copied from the old bucket. It does not remove freezes. You can repeat the command at
+any time. Needs AWS credentials for both buckets.""",
     """\
   holdfast recover --team payments --region eu-west-1 --from eu-central-1
   holdfast recover --team payments --region eu-west-1 --from eu-central-1 --old-side-is-gone --yes
@@ -82,9 +82,10 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
         raise
     except CommandError as error:
         raise CommandError(
-            f"The command cannot make the old bucket {old.bucket} refuse writes: {error} When the bucket is "
-            "available again, S3 copies the remaining objects. If you cannot wait, delete the stack "
-            f"{stack_name} although the buckets were not compared."
+            f"The command cannot make the old bucket {old.bucket} refuse writes: {error} If the bucket is "
+            "not available, wait until it is, and run the command again: S3 then copies the remaining "
+            f"objects. If you cannot wait, delete the stack {stack_name} although the buckets were not "
+            "compared."
         ) from error
     progress = output.Progress()
     there, here = recovering.listing(old, progress), recovering.listing(new, progress)
@@ -98,9 +99,9 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
     if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
             f"S3 has not copied {_counted(missing, 'object')} of {old.bucket} yet. Do not delete the stack "
-            f"{stack_name} now, because S3 copies only while the stack exists. Run the command again in a "
-            "few minutes, until it lists no object. If an object stays in the list, copy it with S3 Batch "
-            "Replication, as docs/operate/recovery.md says."
+            f"{stack_name} now, because S3 copies only while the stack exists. Run the command again every "
+            "few minutes until the command lists no object. If an object stays in the list, copy it with S3 "
+            "Batch Replication, as docs/operate/recovery.md says."
         )
     if not was_fenced:
         raise CommandError(
@@ -147,9 +148,10 @@ def _take_over(
     if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
             f"S3 has not copied the newest version of {_counted(missing, 'object')} of {old.bucket}. Wait a "
-            "minute, and run the command again. If it still lists a state, make that state current in the "
-            "new bucket before a client writes: push the content from the old bucket with `terraform state "
-            "push`, or use `holdfast state delete` if the state is deleted in the old bucket."
+            "minute, and run the command again. If the command still lists a state, bring the state up to "
+            "date in the new bucket before a client writes: push the content from the old bucket with "
+            "`terraform state push`, or use `holdfast state delete` if the state is deleted in the old "
+            "bucket."
         )
     if late:
         raise CommandError(

@@ -52,9 +52,9 @@ _IDS: Final = ("version", "lineage")
 
 COMMAND = Command(
     """\
-Operations on states that Terraform does not offer. They use Terraform's credentials,
-which `holdfast login` exports: TF_HTTP_USERNAME and TF_HTTP_PASSWORD, or TF_TOKEN_… of
-the API's host. They need no AWS credentials.""",
+Show and change states in ways that Terraform does not offer. The commands use
+Terraform's credentials, which `holdfast login` exports: TF_HTTP_USERNAME and
+TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's host. They need no AWS credentials.""",
     """\
   holdfast state list
   holdfast state history network/prod
@@ -94,7 +94,7 @@ def _version(name: str, metavar: str, default: str) -> Option:
     option("--locked", action="store_true", help="show only states that are locked or frozen"),
     either(
         option("--deleted", action="store_true", help="show only deleted states"),
-        option("--declared", action="store_true", help="show declared names that have no state"),
+        option("--declared", action="store_true", help="show only declared names that have no state"),
     ),
     option(
         "--larger-than",
@@ -131,14 +131,19 @@ def _list(args: argparse.Namespace) -> None:
             heading = "DECLARED" if args.declared else "MODIFIED"
             output.write(_table_of_states(api, states, heading, brief=brief))
     else:
-        output.write(output.wrapped(f"No states found in your scope{_named(args.states)}."))
+        narrowed = args.locked or args.larger_than is not None or args.older_than is not None
+        options = " with these options" if narrowed else ""
+        output.write(output.wrapped(f"{_none(args)} were found in your scope{options}."))
 
 
-def _named(states: rules.Beginning) -> str:
-    """Return how the names were narrowed down, for the end of a sentence; empty without a prefix."""
-    if states.pattern is not None:
-        return f" that match {states.pattern}"
-    return f" whose names begin with {states.prefix}" if states.prefix else ""
+def _none(args: argparse.Namespace) -> str:
+    """Return what was not found, for the beginning of a sentence."""
+    what = (
+        "deleted states" if args.deleted else "declared names without a state" if args.declared else "states"
+    )
+    if args.states.pattern is not None:
+        return f"No {what} that match {args.states.pattern}"
+    return f"No {what}{f' whose names begin with {args.states.prefix}' if args.states.prefix else ''}"
 
 
 def _without_state(
@@ -349,7 +354,7 @@ the role reader or auditor.""",
             type=rules.count,
             default=_LIMIT,
             metavar="COUNT",
-            help=f"show only the newest COUNT; default: {_LIMIT}",
+            help=f"show only the newest COUNT versions; default: {_LIMIT}",
         ),
         option("--all", action="store_true", help="show all versions"),
     ),
@@ -376,7 +381,9 @@ def _history(args: argparse.Namespace) -> None:
     else:
         output.write(output.wrapped(f"The state {args.state} has no versions."))
     if not args.all and len(versions) == args.limit:
-        output.tell(f"holdfast: These are the newest {args.limit} versions; --all shows all.")
+        output.tell(
+            f"holdfast: --limit is {args.limit}, so there may be older versions. --all shows all versions."
+        )
 
 
 def _table_of_versions(versions: "list[v1.Version]", deleters: "Mapping[str, Deleter]", now: datetime) -> str:

@@ -50,13 +50,13 @@ COMMAND = Command()
 Write the content of an earlier version again, as a new version with the next serial.
 The command holds the state's lock while it writes. No version is lost, so you can undo
 a restore with another restore. A restore does not change the infrastructure: run
-`terraform plan` afterwards. If the current version is that version or a restore of it,
-the command writes nothing. With --frozen, the command writes under your own freeze. The
-freeze stays, so no client can write before or after the restore. Needs the role
-maintainer.
+`terraform plan` afterwards. If the current version is already the version that you
+name, or a copy of it that an earlier restore wrote, the command writes nothing. With
+--frozen, the command writes under your own freeze. The freeze stays, so no client can
+write before or after the restore. Needs the role maintainer.
 
 {version_reference.HELP}
-A version that was never acknowledged is restored only by its ID.""",
+To restore a version that was never acknowledged, name it by its ID.""",
     """\
   holdfast state restore network/prod @12 --reason "undo Tuesday's apply"
   holdfast state restore network/prod @2026-11-20T14:00 --reason 'incident 4711'
@@ -167,7 +167,7 @@ def _delete(args: argparse.Namespace) -> None:
     if not state.version:
         raise CommandError(f"There is no current version of the state {args.state}: nothing was deleted.")
     if state.resources is None:
-        resources = " The number of its resources is unknown, because its content was not read."
+        resources = " The number of its resources is unknown."
     else:
         tracked = state.resources.managed
         is_one = tracked == 1
@@ -293,7 +293,8 @@ def _undeclare(args: argparse.Namespace) -> None:
         raise
     if found.version:
         raise CommandError(
-            f"The name {args.state} has a state, so it is still declared: nothing was undeclared."
+            f"The name {args.state} has a state, and the command undeclares only names without a state. "
+            "Nothing was changed."
         )
     if not found.record:
         raise CommandError(undeclared_already)

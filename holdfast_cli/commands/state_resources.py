@@ -31,6 +31,12 @@ _WHY = {
 COMMAND = Command()
 
 
+def _searched(value: str) -> str:
+    if not rules.unicode_text(value):
+        raise argparse.ArgumentTypeError("the value is empty; write what to search for")
+    return value
+
+
 def _prefix(value: str) -> str:
     found = rules.beginning(value)
     if found.pattern is not None:
@@ -87,7 +93,7 @@ masked. A state may lack such marks, especially if an older client wrote it.
         "--version",
         type=version_reference.reference,
         metavar="VERSION",
-        help="with ADDRESS: in which version; default: the current one",
+        help="with ADDRESS: the version to read; default: the current one",
     ),
     arguments.API,
     arguments.as_json("one JSON array; with ADDRESS, print one JSON object"),
@@ -166,7 +172,7 @@ def _nearest(api: "Api", args: argparse.Namespace) -> str:
     except CommandError:  # it is not what the user asked for
         return ""
     near = difflib.get_close_matches(args.resource, known)
-    return f" The nearest addresses are: {', '.join(near)}." if near else ""
+    return f" Similar addresses in the current version: {', '.join(near)}." if near else ""
 
 
 def _list(api: "Api", args: argparse.Namespace) -> None:
@@ -181,7 +187,8 @@ def _list(api: "Api", args: argparse.Namespace) -> None:
             rows = [[resource.address, resource.provider, _note(resource)] for resource in found]
             output.write(output.table(("ADDRESS", "PROVIDER", "NOTE"), rows))
     else:
-        output.write(output.wrapped(f"No resource of the state {args.state} matches."))
+        matching = "" if args.type is None and args.module is None else "matching "
+        output.write(output.wrapped(f"The state {args.state} has no {matching}resources."))
 
 
 def _table(resources: "Sequence[v1.Resource]") -> str:
@@ -211,7 +218,7 @@ def _listed(api: "Api", args: argparse.Namespace) -> "list[v1.Resource]":
                     f"The state {args.state} was encrypted by the client, so its resources cannot be listed."
                 )
             found += page.resources
-            progress.show(f"{len(found)} resources read")
+            progress.show(f"Resources read: {len(found)}")
     return found
 
 
@@ -236,8 +243,8 @@ type; or for the whole value of its attribute id, arn, self_link or urn. The com
 does not compare other attributes or sensitive values, and shows no attributes. Needs
 the role reader for each state.
 
-The command skips states that are encrypted, above 16 MB or unreadable, and names each
-of them.""",
+The command skips states that are encrypted, too large (usually above 16 MB) or
+unreadable, and names each of them.""",
     """\
   holdfast state find aws_instance.web
   holdfast state find --type aws_db_instance --prefix network/
@@ -247,15 +254,13 @@ of them.""",
         option(
             "word",
             nargs="?",
-            type=rules.unicode_text,
+            type=_searched,
             default=None,
             metavar="WORD",
-            help="a part of the resource's address; upper and lower case are the same",
+            help="a part of the resource's address; case is ignored",
         ),
-        option(
-            "--type", type=rules.unicode_text, metavar="TYPE", help="the whole type, such as aws_instance"
-        ),
-        option("--id", type=rules.unicode_text, metavar="ID", help="the whole ID, ARN, self link or URN"),
+        option("--type", type=_searched, metavar="TYPE", help="the whole type, such as aws_instance"),
+        option("--id", type=_searched, metavar="ID", help="the whole ID, ARN, self link or URN"),
         required=True,
     ),
     option(
@@ -287,7 +292,7 @@ def _find(args: argparse.Namespace) -> None:
     rows = [[state.name, each.address, _note(each)] for state in states for each in state.resources]
     brief = output.is_brief(long=args.long)
     if not rows:
-        none = f"None of the {searched - len(skipped)} searched states has such a resource."
+        none = f"No searched state has such a resource. States searched: {searched - len(skipped)}."
         output.write(output.wrapped(none))
     elif brief:
         output.write("\n".join(line for state in states for line in _group(state)))
@@ -296,8 +301,8 @@ def _find(args: argparse.Namespace) -> None:
     for state in () if brief else states:
         if more := (state.matches or 0) - len(state.resources):
             output.tell(
-                f"holdfast: {state.name} has {more} more matching resources. `holdfast state resources "
-                f"{state.name}` shows all its resources."
+                f"holdfast: {state.name} has more matching resources: {more}. `holdfast state resources "
+                f"{state.name}` shows all resources of the state."
             )
     for each in skipped:
         why = _WHY.get(each.why, f"for the reason '{each.why}'")
@@ -329,7 +334,7 @@ def _pages(api: "Api", args: argparse.Namespace) -> "Iterator[v1.FoundPage]":
     """Yield the pages of a search, and show how far it is; so does the note of a KeyboardInterrupt."""
     from holdfast.api import v1
 
-    done = "No states searched"
+    done = "States searched: 0"
     searched = 0
 
     def fetch(cursor: str | None) -> "v1.FoundPage":
@@ -341,11 +346,11 @@ def _pages(api: "Api", args: argparse.Namespace) -> "Iterator[v1.FoundPage]":
             for page in api.follow(fetch):
                 searched += page.searched or 0
                 of = "" if page.left is None else f" of {searched + page.left}"
-                done = f"{searched}{of} states searched"
+                done = f"States searched: {searched}{of}"
                 progress.count(
                     searched, None if page.left is None else searched + page.left, "states searched"
                 )
                 yield page
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note(f"{done}. The command does not show what it found.")
+        interrupt.add_note(f"{done}. What the search found until then is not shown.")
         raise

@@ -14,7 +14,7 @@ _MOVE: Final = "move states in"
 _OPERATE: Final = "for operators, with AWS credentials"
 
 COMMANDS: Final = {
-    "state": (_LOOK, "list states, show their history, go back, freeze"),
+    "state": (_LOOK, "list, compare, restore and freeze states"),
     "lock": (_LOOK, "show locks, and break the lock of a killed client"),
     "activity": (_LOOK, "show the audit events of the states in your scope"),
     "console": (_LOOK, "open the console in a browser, signed in"),
@@ -24,15 +24,15 @@ COMMANDS: Final = {
     "run": (_SET_UP, "sign in, and run a program with the session"),
     "whoami": (_SET_UP, "show your principal, role and scope"),
     "backend-config": (_SET_UP, "print a backend block for a state"),
-    "doctor": (_SET_UP, "find problems of a setup, and show what to do"),
-    "completion": (_SET_UP, "print a script that completes commands in a shell"),
+    "doctor": (_SET_UP, "find problems in a setup, and say what to do"),
+    "completion": (_SET_UP, "print a script with which a shell completes commands"),
     "credentials-helper": (HIDDEN, "return a host's token to Terraform"),
-    "import": (_MOVE, "move many states in from another backend"),
+    "import": (_MOVE, "move many states from another backend to Holdfast"),
     "token": (_OPERATE, "create, show, update, rotate and revoke access tokens"),
     "trust": (_OPERATE, "let CI jobs and people sign in without a stored secret"),
     "watch": (_OPERATE, "show what needs attention, and enable the hourly probe"),
     "audit": (_OPERATE, "show the events of the team's audit log"),
-    "recover": (_OPERATE, "use the replica of a state bucket in another region"),
+    "recover": (_OPERATE, "make the replica in another region the team's state bucket"),
 }
 """Command -> its group in the help, or `HIDDEN`, and its line there.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 COMMAND = Command(
-    "Access tokens: Terraform signs in with them.",
+    "Create and manage access tokens, with which Terraform signs in.",
     """\
   holdfast token create --role writer --scope 'network/*'
   holdfast token list
@@ -32,7 +32,9 @@ COMMAND = Command(
 )
 
 
-_ID: Final = option("id", type=rules.token_id, metavar="ID", help="the token's ID, which is its user name")
+_ID: Final = option(
+    "id", type=rules.token_id, metavar="ID", help="the token's ID, the value of TF_HTTP_USERNAME"
+)
 
 
 def _expires_option(default: str) -> Option:
@@ -128,7 +130,7 @@ def _list(args: argparse.Namespace) -> None:
         text = _table(shown, now, brief=output.is_brief(long=args.long))
     else:
         hidden = len(listing.tokens)
-        other = f", and {hidden} expired or revoked. --all shows all tokens" if hidden else ""
+        other = f". Expired or revoked tokens: {hidden}. --all shows all tokens" if hidden else ""
         text = output.wrapped(
             f"The team {found.team} has no valid tokens{other}. `holdfast token create --help` shows how to "
             "create one."

@@ -96,7 +96,7 @@ all the given claims. If several records match, the one with the most claims app
     --issuer https://gitlab.com --audience https://holdfast.example.com --claim project_path=acme/network
   holdfast trust create developers --role reader --scope '*' --aws-role Developer --owner 'platform team'
 """,
-    option("name", metavar="NAME", help="lower-case letters, digits and '-'"),
+    option("name", metavar="NAME", help="the record's name, of lower-case letters, digits and '-'"),
     *_record(
         either(
             option(

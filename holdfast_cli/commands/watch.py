@@ -54,11 +54,11 @@ def _status(args: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "enable",
-    "let the function probe the API, or renew the token of the probe",
+    "enable the hourly probe of the API, or renew its token",
     f"""\
 Let the function test every hour whether the API can acquire and release a lock. The
 command creates a token for these tests, which is valid only for one reserved name, and
-stores it where only the function may read it. The token expires after
+stores the token in the team's bucket for the function. The token expires after
 {DEFAULT_LIFETIME.days} days, or at the time in --expires; run the command again before
 that. The command revokes an earlier token of the probe.
 {arguments.needs("list, read and write")}""",
@@ -88,7 +88,7 @@ def _enable(args: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "disable",
-    "revoke the token of the probe",
+    "disable the hourly probe of the API",
     f"""\
 Revoke the token of the probe, and remove it from the bucket. The function still checks
 the bucket. {arguments.needs("list, read and write")}""",
@@ -115,10 +115,14 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
         seen = replace(seen, enabled=False)  # no function uses the credentials
     old = timedelta(seconds=stack.watched) or watching.OLD
     found = watching.findings(seen, stack.team, now, old=old)
+    soon = rules.shown(watching.ENDS_SOON)
     for kind, nothing in (
         (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(old)}."),
         (watching.Kind.STATE_LARGE, 'No state is near the limit of `backend "http"`.'),
-        (watching.Kind.TOKEN_ENDS, f"No token expires within {rules.shown(watching.ENDS_SOON)}."),
+        (
+            watching.Kind.TOKEN_ENDS,
+            f"No token expires within {soon}. Tokens with a lifetime of at most {soon} do not count.",
+        ),
     ):
         if all(one.kind is not kind for one in found):
             yield ok(kind, nothing)

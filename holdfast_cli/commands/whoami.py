@@ -41,7 +41,7 @@ def _run(args: argparse.Namespace) -> None:
         ("signed in", caller.method or "-"),
         *([("trust", caller.trust)] if caller.trust else []),
         ("expires", moment(caller, "expires") or "never"),
-        ("credentials", f"of {api.source}"),
+        ("credentials", f"from {api.source}"),
         ("address", api.address),
     ]
     output.write(output.listed(fields))

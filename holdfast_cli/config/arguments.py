@@ -74,7 +74,7 @@ API: Final = several(
         metavar="URL",
         help=(
             "the API's base URL; default: HOLDFAST_ADDRESS, else the profile's address, else the address in "
-            "TF_HTTP_ADDRESS, else the host of the only TF_TOKEN_… of Holdfast"
+            "TF_HTTP_ADDRESS, else the host of the only TF_TOKEN_… variable with a token of Holdfast"
         ),
     ),
     PROFILE,
@@ -208,7 +208,7 @@ def grants(*, replace: bool = False) -> Option:
             action="append",
             type=rules.scope,
             metavar="PATTERN",
-            help=f"{patterns}; replaces the whole scope: name all its patterns" if replace else patterns,
+            help=f"{patterns}; replaces the whole scope, so name every pattern" if replace else patterns,
         ),
     )
 
@@ -247,7 +247,7 @@ ANYWHERE: Final = "anywhere"
 
 def networks(*, replace: bool = False) -> Option:
     """Return the option --from, which can remove a restriction if `replace` is true."""
-    more = f"; replaces all networks; '{ANYWHERE}' removes them" if replace else ""
+    more = f"; replaces all networks; '{ANYWHERE}' removes the restriction" if replace else ""
     return option(
         "--from",
         dest="networks",

@@ -28,9 +28,9 @@ _WHERE_CREDENTIALS_ARE: Final = (
 )
 
 NOTHING_IS_REMEMBERED: Final = (
-    "holdfast: Terraform does not store these exports. Each command uses the state that they name when it "
-    "runs. If exports of another environment are left in the shell, Terraform applies this configuration to "
-    "that environment, without a warning. With several environments, use --tfbackend."
+    "holdfast: Terraform does not store these exports. Each command uses the state that the exports in its "
+    "shell name. If exports of another environment are left in the shell, Terraform applies this "
+    "configuration to that environment, without a warning. With several environments, use --tfbackend."
 )
 """The warning that `--env` prints on standard error."""
 
@@ -63,7 +63,7 @@ def check_address(address: str) -> str:
     if not _HOST.fullmatch(parts.netloc):
         raise ValueError(not_valid)
     if "?" in address or "#" in address:
-        raise ValueError("the address must end before any '?' or '#'")
+        raise ValueError("the address must not contain '?' or '#'")
     for route in _ROUTES:
         if f"/{route}/" in f"{address}/":
             raise ValueError(f"the address must be the API's base URL, without /{route}")

@@ -102,10 +102,11 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
 def _host_block(address: str) -> str:
     services = [f"    {quote_hcl(name):<10} = {quote_hcl(f'{address}/api/v2/')}" for name in SERVICES]
     lines = [
-        f"{STAND_IN} is a placeholder, because this block accepts only the name",
-        "of a host. The following block of the CLI configuration has the address.",
-        "`make up` writes this block to .local/cloud.tfrc.",
-        "Set TF_CLI_CONFIG_FILE to that file.",
+        f"{STAND_IN} is a placeholder, because the block above accepts only the",
+        "name of an https host. Write the following `host` block, without the #,",
+        "into the CLI configuration, such as ~/.terraformrc. For the local AWS,",
+        "`make up` writes the block to .local/cloud.tfrc: set TF_CLI_CONFIG_FILE",
+        "to that file.",
         "",
         f'host "{STAND_IN}" {{',
         "  services = {",
@@ -124,6 +125,7 @@ def workspace_of(state: StateName) -> tuple[str, str]:
             f"`cloud` cannot use the state {state}, because its name has only one segment. The first segment "
             "is the organization, and the rest is the workspace. To copy the state to a name with two "
             "segments, replace the backend block of its configuration with the output of `holdfast "
-            f"backend-config GROUP/{state} --cloud`, run `terraform init`, and answer yes."
+            f"backend-config GROUP/{state} --cloud`, where you choose GROUP. Then run `terraform init`, and "
+            "answer yes."
         )
     return found

@@ -87,10 +87,12 @@ def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
     """Return the settings of a profile; UsageError if it does not exist."""
     if name in found:
         return found[name]
+    if file is None:
+        raise UsageError(f"There is no profile {name}. {NO_FILE}")
     if not found:
         raise UsageError(
-            f"There is no profile {name}: {file or 'the file'} has no profiles. Create the profile with "
-            f"`holdfast configure --profile {name}`. To use a profile of AWS, set AWS_PROFILE."
+            f"There is no profile {name}: {file} has no profiles. Create the profile with `holdfast "
+            f"configure --profile {name}`. To use a profile of AWS, set AWS_PROFILE."
         )
     raise UsageError(
         f"There is no profile {name} in {file}{_nearest(name, found)} The file has "
@@ -157,7 +159,8 @@ def _write(file: Path, content: str, meant: Profiles, name: str) -> None:
         is_as_meant = False
     if not is_as_meant:  # it has inline tables, dotted keys or strings of several lines
         raise CommandError(
-            f"This command cannot change {file}, because of its TOML syntax: edit the file by hand."
+            f"This command cannot change {file}, because the file uses TOML syntax such as inline tables or "
+            "dotted keys. Edit the file by hand."
         )
     target = Path(os.path.realpath(file))  # the target of a link
     if target.exists() and not target.is_file():  # such as /dev/null

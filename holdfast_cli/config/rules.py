@@ -36,7 +36,7 @@ _PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", re.ASCII)
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]{1,2}", re.ASCII)
 _TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
 HOLDS_NONE: Final = (
-    "looks like a secret. Settings must not contain secrets. Remove it, and rotate it if others may have "
+    "looks like a secret, which is not allowed here. Remove it, and rotate the secret if others may have "
     "read it"
 )
 """The end of the message about a value that looks like a secret. The value is never shown."""
@@ -197,7 +197,10 @@ def beginning(value: str) -> Beginning:
     if "*" in value:
         return Beginning(value.partition("*")[0], state_or_pattern(value))
     _check_form(
-        _PREFIX, value, "is not the beginning of any state's name: use letters, digits, '.', '_', '-' and '/'"
+        _PREFIX,
+        value,
+        "is not the beginning of any state's name: write at most 200 letters, digits, '.', '_', '-' and '/', "
+        "with a letter or digit first",
     )
     return Beginning(value)
 
@@ -217,7 +220,7 @@ def freeze_id(value: str) -> str:
         return operator.check_id(value[1:-1] if value[:1] + value[-1:] == "[]" else value)
     except InvalidRequest:
         raise argparse.ArgumentTypeError(
-            f"{value[:60]!r} is not the ID of a freeze, which has 32 digits of 0-9 and a-f"
+            f"{value[:60]!r} is not the ID of a freeze, which has 32 of the characters 0-9 and a-f"
         ) from None
 
 
@@ -234,7 +237,7 @@ def owner(value: str) -> str:
 
 def count(value: str) -> int:
     """Parse a count, which is at least 1."""
-    _check_form(_COUNT, value, "is not a valid count: write a whole number from 1 on")
+    _check_form(_COUNT, value, "is not a valid count: write a whole number, at least 1")
     return int(value)
 
 
@@ -299,7 +302,7 @@ def duration(value: str) -> timedelta:
     except OverflowError:
         span = timedelta.max
     if span > _LONGEST:
-        raise argparse.ArgumentTypeError(f"{value!r} is more than {_LONGEST.days}d")
+        raise argparse.ArgumentTypeError(f"{value!r} is longer than {_LONGEST.days}d")
     return span
 
 
@@ -324,17 +327,23 @@ def expiry(value: str) -> When:
 
 def when(value: str) -> When:
     """Parse a duration from now, as `12h`, or a time, as `local_time`."""
-    return When(value, duration(value) if _DURATION.fullmatch(value) else local_time(value))
+    if _DURATION.fullmatch(value):
+        return When(value, duration(value))
+    return When(value, local_time(value, also="a duration such as 12h, "))
 
 
-def local_time(value: str) -> datetime:
-    """Parse a time; a time without an offset is local. `ArgumentTypeError` if the value is not valid."""
+def local_time(value: str, *, also: str = "") -> datetime:
+    """Parse a time; a time without an offset is local. `ArgumentTypeError` if the value is not valid.
+
+    Args:
+        also: what else the user may write, for the error.
+    """
     if is_time(value):
         with suppress(ValueError, OverflowError, OSError):
             return datetime.fromisoformat(value.upper()).astimezone(UTC)
     raise argparse.ArgumentTypeError(
-        f"{value!r} is not a valid time: write a duration such as 12h, a date such as 2026-11-20, or a time "
-        "such as 2026-11-20T14:00, which is local, or 2026-11-20T14:00Z"
+        f"{value!r} is not a valid time: write {also}a date such as 2026-11-20, or a time such as "
+        "2026-11-20T14:00, which is local, or 2026-11-20T14:00Z"
     )
 
 

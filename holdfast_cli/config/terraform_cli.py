@@ -38,7 +38,8 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
     for name in helpers.keys() - {NAME}:
         raise UsageError(
             f"{helpers[name]} already has the credentials helper {name!r}, and Terraform supports only one "
-            "helper for all hosts. Remove that block first, or use `holdfast run`. Nothing was changed."
+            "helper for all hosts. Remove that `credentials_helper` block first, or use `holdfast run`. "
+            "Nothing was changed."
         )
     xdg = Path(environment.get("XDG_CONFIG_HOME") or folder, "opentofu")
     # OpenTofu makes this folder by itself, and reads a `tofurc` in it in any case.
@@ -53,8 +54,9 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
     if variable := _naming(environment):
         if NAME not in helpers:
             raise CommandError(
-                f"Wrote {program}. Terraform reads only {environment[variable]}, which {variable} names. Add "
-                f"this line to that file, or unset the variable and run the command again: {block}"
+                f"Wrote {program}. Terraform reads only {environment[variable]}, which {variable} names. "
+                "Unset the variable and run the command again, or add this line to that file: "
+                f"{block}"
             )
         return [program]
     _write(own, f"# Written by `holdfast configure helper`.\n{block}\n", 0o644)
@@ -124,7 +126,10 @@ def _texts(environment: Mapping[str, str], folder: Path) -> Iterator[tuple[Path,
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            raise UsageError(f"{file} cannot be read, and may name another credentials helper.") from error
+            raise UsageError(
+                f"{file} cannot be read, so it is unknown whether it names another credentials helper. Make "
+                "the file readable, in UTF-8, and run the command again."
+            ) from error
 
 
 def _settings(folder: Path) -> list[Path]:

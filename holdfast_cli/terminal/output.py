@@ -68,8 +68,8 @@ def write_list(text: str, unreadable: Sequence[str]) -> None:
             raise
     if unreadable:
         first, *others = unreadable
-        and_others = f" (and {len(others)} others are not valid either)" if others else ""
-        raise CommandError(first + and_others)
+        more = f" Further records that cannot be read: {len(others)}." if others else ""
+        raise CommandError(first + more)
 
 
 def write_either(text: str, document: object) -> None:

@@ -80,8 +80,8 @@ def text(document: Mapping[str, Any], now: datetime | None = None) -> str:
         return "\n".join(_lines(document) if now is None else _brief(document, now))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise CommandError(
-            "This command cannot show the response, because the deployed stack and this command have "
-            "different versions. To see the response, use --json."
+            "This command cannot show the response, probably because the deployed stack and this command "
+            "have different versions. To see the response, use --json."
         ) from None
 
 
@@ -109,13 +109,13 @@ def _lines(document: _Item) -> Iterator[str]:
 def _before_changes(document: _Item) -> Iterator[str]:
     """Yield what precedes the changes, or what is said instead of them."""
     if document["lineage_changed"]:
-        yield wrapped("The lineages differ: these are different states.")
+        yield wrapped("The versions have different lineages, so they belong to different states.")
     yield ""
     if document["encrypted"]:
         yield wrapped(
-            "Terraform or OpenTofu encrypted the state before it was stored, so only serial, time and size "
-            "can be compared. To see more, save both versions with 'holdfast state get' and decrypt them on "
-            "a machine that has the key."
+            "The client encrypted at least one of the versions, so only their serials, times and sizes can "
+            "be compared. To see more, save both versions with 'holdfast state get' and decrypt them on a "
+            "machine that has the key."
         )
     elif not any(_changed(document)):
         yield wrapped("No differences in resources and outputs.")

@@ -125,7 +125,8 @@ def test_a_profile_in_another_form_is_to_be_edited_by_hand(
     assert holdfast("configure", "--profile", "b", "--team", "y") == 1
 
     line = (
-        f"holdfast: This command cannot change {file}, because of its TOML syntax: edit the file by hand.\n"
+        f"holdfast: This command cannot change {file}, because the file uses TOML syntax such as inline "
+        "tables or dotted keys. Edit the file by hand.\n"
     )
     assert capsys.readouterr() == ("", line)
     assert file.read_bytes() == before
@@ -171,7 +172,7 @@ def test_each_setting_is_asked_with_its_present_value_until_the_answer_is_valid(
         (
             None,
             2,
-            "holdfast: There is nothing to write. Use --address, --team or --region. In a terminal, ",
+            "holdfast: There is nothing to write. Use --address, --team or --region. Without these ",
         ),
     ],
 )
@@ -197,10 +198,10 @@ def test_without_answers_nothing_is_changed(
         (["remove", "nobody"], "no profile nobody"),
         (["remove", "default", "region"], "has no region"),
         (["remove", "default", "zone"], "address, team, region"),
-        (["--team", "x", "remove", "default"], "remove it from `remove`"),
+        (["--team", "x", "remove", "default"], "`holdfast configure remove` does not accept --team"),
         (["--profile", "x", "remove", "x"], "Remove --profile. Name the profile as an argument"),
         (["remove"], "arguments are required: NAME\n"),
-        (["--team", "x", "list"], "remove it from `list`"),
+        (["--team", "x", "list"], "`holdfast configure list` does not accept --team"),
         (["--address", "ftp://x"], "base URL"),
         (["--profile", "-x"], "expected one argument"),
     ],

@@ -144,7 +144,7 @@ def test_the_only_file_that_terraform_reads_is_left_to_its_owner(
     done = configure(**{variable: str(named)})
     assert done.returncode == 1
     assert (
-        f"{variable} names. Add this line to that file, or unset the variable and run the command again: "
+        f"{variable} names. Unset the variable and run the command again, or add this line to that file: "
         f"{BLOCK}\n" in (done.stderr)
     )
 

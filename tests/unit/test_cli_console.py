@@ -431,7 +431,7 @@ def test_an_api_without_a_console_gets_no_session(stub: ApiStub) -> None:
 
     said = failure(stub, "console", BROWSER="true %s")
 
-    assert "has no console: it responds with 400" in said
+    assert "responds with 400 instead of the console" in said
     assert {asked.path for asked in stub.asked} == {"/console/sign-in.html", "/health"}
 
 

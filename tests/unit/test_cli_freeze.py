@@ -91,7 +91,10 @@ def test_an_end_that_has_passed_freezes_nothing(stub: ApiStub, until: str) -> No
             (LOCKED, of_lock(lock())),
             ("locked by bob@desk", "since 2026-11-20 12:00:00 UTC", "With --wait, the command waits"),
         ),
-        ((FROZEN, of_lock(freeze())), ("by token:ada: release 8. Frozen since 2026-11-20 12:00:00 UTC (",)),
+        (
+            (FROZEN, of_lock(freeze())),
+            ("by token:ada: release 8. The state has been frozen since 2026-11-20 12:00:00 UTC (",),
+        ),
     ],
     ids=["locked", "frozen"],
 )
@@ -496,6 +499,7 @@ def test_a_pattern_whose_freeze_you_may_not_lift_names_what_is_frozen_alone(
 
     assert "There is no freeze of the pattern network/* that you may lift" in line
     assert line.endswith(
-        "These states are frozen individually, so unfreeze each by its name: network/eu, network/prod."
+        "These matching states are frozen: network/eu, network/prod. `holdfast lock list` shows the freeze "
+        "of each."
     )
     assert {asked.method for asked in stub.asked} == {"GET"}

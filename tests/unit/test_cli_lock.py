@@ -183,7 +183,7 @@ def test_only_old_locks_are_shown_if_that_is_asked(stub: ApiStub) -> None:
 def test_no_lock_is_said_so(stub: ApiStub) -> None:
     stub.reply(page("locks", freezes=[]))
 
-    assert output(stub, "lock", "list") == "No state is locked.\n"
+    assert output(stub, "lock", "list") == "No state in your scope is locked.\n"
     assert output(stub, "lock", "list", "--older-than", "1h") == "No locks found.\n"
 
 
@@ -282,8 +282,8 @@ STAYS: Mapping[str, tuple[str, list[api_stub.Reply], list[str]]] = {
         "another",
         [of_lock(lock())],
         [
-            "Another client holds the lock now: the state",
-            'is locked by "bob@desk" for ',
+            f"The state {NAME} has no lock with this ID. ",
+            'It is locked by "bob@desk" for ',
             " d (apply), ",
             "lock ID 4fe1c2a0. Nothing was removed.",
         ],
@@ -376,7 +376,7 @@ def test_activity_is_a_table_oldest_first_with_the_newest(stub: ApiStub) -> None
 
     assert [line.split()[-1] for line in done.stdout.splitlines()] == ["DETAILS", "serial=2", "serial=3"]
     assert (
-        done.stderr == "holdfast: These are the newest 2 events. Use --limit to see more, if there are any.\n"
+        done.stderr == "holdfast: --limit is 2. Use a larger --limit to see older events, if there are any.\n"
     )
     asked = urlsplit(stub.asked[1].path)  # after /health, which shows the API's clock
     query = parse_qs(asked.query)
@@ -391,7 +391,7 @@ def test_without_a_limit_activity_is_the_newest_fifty(stub: ApiStub) -> None:
     done = run(stub, "activity", "--json")
 
     assert len(json.loads(done.stdout)) == 50
-    assert "the newest 50 events. Use --limit to see more" in done.stderr
+    assert "--limit is 50. Use a larger --limit to see older events" in done.stderr
 
 
 def test_activity_of_all_states_as_json_has_what_a_newer_stack_says(stub: ApiStub) -> None:
@@ -405,4 +405,6 @@ def test_activity_of_all_states_as_json_has_what_a_newer_stack_says(stub: ApiStu
 def test_no_activity_is_said_so(stub: ApiStub) -> None:
     stub.reply(page("events"))
 
-    assert "Use --since to see earlier events" in output(stub, "activity")
+    assert output(stub, "activity").endswith("Use --since to see earlier events, and --all to see reads.\n")
+    # These options exclude --all.
+    assert output(stub, "activity", "--writes").endswith("Use --since to see earlier events.\n")

@@ -126,7 +126,7 @@ def test_an_address_with_a_port_has_the_token_of_its_stand_in() -> None:
     [
         ({}, CREDENTIALS | {"HOLDFAST_TEAM": "payments"}, ("HOLDFAST_TEAM is not enough", "holdfast login")),
         ({}, {**OF_A, "TF_TOKEN_b_example_com": BEARER}, ("a.example.com, b.example.com", "--address")),
-        ({"address": A}, {}, ("holdfast login", "TF_HTTP_USERNAME", "TF_TOKEN_a_example_com")),
+        ({"address": A}, {}, (f"holdfast login --address {A}", "TF_HTTP_USERNAME", "TF_TOKEN_a_example_com")),
         ({"address": A}, {"TF_TOKEN_b_example_com": BEARER}, ("TF_TOKEN_a_example_com",)),
         ({"address": A}, {"TF_HTTP_USERNAME": ID}, ("TF_HTTP_PASSWORD is not set",)),
         ({"address": "http://192.0.2.1"}, CREDENTIALS, ("https:// only",)),
@@ -232,7 +232,7 @@ def test_whoami_shows_each_of_several_grants(stub: ApiStub) -> None:
 # --- what it refuses -----------------------------------------------------------------------------
 
 
-NOT_ACCEPTED: Final = "does not accept the credentials of TF_HTTP_USERNAME and TF_HTTP_PASSWORD"
+NOT_ACCEPTED: Final = "does not accept the credentials in TF_HTTP_USERNAME and TF_HTTP_PASSWORD"
 ELSEWHERE: Final = Reply(307, headers={"Location": f"http://127.0.0.1:{free_port()}"})
 REFUSED: Final[Sequence[tuple[str, Reply, int, tuple[str, ...]]]] = [
     ("state list", Reply(401, b'{"message": "Unauthorized"}'), 2, (NOT_ACCEPTED, "holdfast login")),
@@ -245,6 +245,13 @@ REFUSED: Final[Sequence[tuple[str, Reply, int, tuple[str, ...]]]] = [
         refusal(503, "undecided", "S3 did not decide."),
         3,
         ("again later. S3 did not decide.",),
+    ),
+    ("state declare network/prod", Reply(401), 2, (NOT_ACCEPTED,)),
+    (
+        "state declare network/prod",
+        refusal(500, "lock_left", "It is done."),
+        3,
+        ("still responds with 500 after several attempts. It is done.",),
     ),
     ("state declare network/prod", Reply(503), 3, ("responds with 503", "Run the command again later")),
     ("state declare network/prod", Reply(lost=True), 3, ("taken effect", f"`holdfast state show {NAME}`")),
@@ -263,6 +270,7 @@ def test_what_the_api_refuses_or_does_not_answer_is_one_line_with_what_to_do(
 
     assert [part for part in said if part not in line] == []
     assert not said[0].startswith("holdfast: ") or line == said[0]
+    assert ("taken effect" in line) is ("taken effect" in said)
     assert SECRET not in line
     assert len(stub.asked) == requests
 
@@ -370,7 +378,7 @@ def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub
     line = failure(stub, "state", "declare", NAME)
 
     assert "locked by bob@desk" in line
-    assert "held for apply, since 2026-11-20 12:00:00 UTC (" in line
+    assert "The lock has been held for apply since 2026-11-20 12:00:00 UTC (" in line
     assert f"`holdfast lock break {NAME} 4fe1c2a0`" in line
     assert stub.asked[-1].path == f"/manage/v1/locks/{NAME}"
 
@@ -379,7 +387,7 @@ def test_what_a_lock_info_lacks_is_not_told(stub: ApiStub) -> None:
     info = held() | {"Operation": None, "Info": None}
     stub.reply(refusal(423, "locked", "The state is locked by bob@desk.", info), answer({"lock": lock()}))
 
-    assert "The lock is held since 2026-11-20 12:00:00 UTC (" in failure(stub, "state", "declare", NAME)
+    assert "The lock has been held since 2026-11-20 12:00:00 UTC (" in failure(stub, "state", "declare", NAME)
 
 
 def test_what_a_holder_writes_into_its_lock_cannot_forge_the_line(stub: ApiStub) -> None:
@@ -433,6 +441,6 @@ def test_a_connection_that_is_refused_is_told_without_the_class_of_a_library(sch
 def test_a_port_without_tls_is_told_from_a_certificate_that_is_refused(stub: ApiStub) -> None:
     line = failure(None, "state", "list", "--address", stub.address.replace("http://", "https://"))
 
-    assert "does not use TLS, which https:// requires: " in line
-    assert line.rstrip().endswith("Check the address.")
+    assert line.startswith("holdfast: A TLS connection to 127.0.0.1:")
+    assert line.rstrip().endswith("Check the address, and that the server responds to https://.")
     assert "ertificate" not in line

@@ -678,7 +678,7 @@ def test_a_list_whose_reader_went_away_still_tells_of_a_record_that_is_not_valid
     monkeypatch.setattr(sys, "stdout", closed)
 
     assert main(["token", "list"]) == 1
-    assert capsys.readouterr().err == "holdfast: a is not valid. (and 1 others are not valid either)\n"
+    assert capsys.readouterr().err == "holdfast: a is not valid. Further records that cannot be read: 1.\n"
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

@@ -221,11 +221,14 @@ def test_names_without_a_state_are_listed_with_their_locks(stub: ApiStub) -> Non
 def test_no_state_is_said_so_and_is_no_failure(stub: ApiStub) -> None:
     stub.reply(page("states"))
 
-    assert output(stub, "state", "list") == "No states found in your scope.\n"
+    assert output(stub, "state", "list") == "No states were found in your scope.\n"
     assert output(stub, "state", "list", "nosuch/") == (
-        "No states found in your scope whose names begin with nosuch/.\n"
+        "No states whose names begin with nosuch/ were found in your scope.\n"
     )
-    assert output(stub, "state", "list", "*/x") == "No states found in your scope that match */x.\n"
+    assert output(stub, "state", "list", "*/x") == "No states that match */x were found in your scope.\n"
+    assert output(stub, "state", "list", "--locked") == (
+        "No states were found in your scope with these options.\n"
+    )
     assert json.loads(output(stub, "state", "list", "--json")) == []
 
 
@@ -291,8 +294,8 @@ def test_the_progress_is_erased_on_a_terminal_before_the_output(
     printed = terminal.run([sys.executable, "-c", program, *words], environment(stub), columns=80)
 
     *shown, rest = printed.split("\r\x1b[K")
-    assert any(f"0 {listed} read" in text for text in shown)
-    assert f"{listed} read" not in rest
+    assert any(f"{listed.capitalize()} read: 0" in text for text in shown)
+    assert "read: " not in rest
     assert rest.strip()
 
 
@@ -598,7 +601,7 @@ def test_a_redirect_is_followed_without_the_credentials(stub: ApiStub) -> None:
 def test_a_redirect_that_leads_elsewhere_is_not_followed(stub: ApiStub, location: str) -> None:
     stub.reply(Reply(307, headers={"Location": location}))
 
-    assert "does not follow it" in failure(stub, "state", "get", NAME)
+    assert "which this command does not follow" in failure(stub, "state", "get", NAME)
 
 
 def test_an_address_that_is_not_valid_any_more_is_one_line_without_it(stub: ApiStub) -> None:

@@ -420,7 +420,7 @@ def test_a_declaration_is_undone_by_the_record_that_was_seen(stub: ApiStub) -> N
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (answer(state()), "has a state, so it is still declared"),
+        (answer(state()), "has a state, and the command undeclares only names without a state"),
         (answer(state(version=None)), "is not declared"),
         (refused(404, "no_state", "There is no state 'dc/one'."), "is not declared"),
     ],

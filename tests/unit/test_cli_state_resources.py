@@ -141,7 +141,7 @@ def test_options_narrow_resources_down(
 
 def test_a_state_without_resources_and_an_encrypted_one_say_so(stub: ApiStub) -> None:
     stub.reply(listed())
-    assert output(stub, "state", "resources", NAME) == f"No resource of the state {NAME} matches.\n"
+    assert output(stub, "state", "resources", NAME) == f"The state {NAME} has no resources.\n"
 
     stub.reply(listed(encrypted=True))
     assert "was encrypted by the client" in failure(stub, "state", "resources", NAME)
@@ -258,7 +258,7 @@ def test_an_address_that_is_not_there_is_told_with_the_nearest(stub: ApiStub) ->
     stub.reply(no_resource, listed(WEB, next_="more"), listed(DB, EUROPE))
     line = failure(stub, "state", "resources", NAME, "aws_instance.wbe")
     assert line == (
-        "holdfast: The resource is unknown. The nearest addresses are: aws_instance.web, "
+        "holdfast: The resource is unknown. Similar addresses in the current version: aws_instance.web, "
         "module.europe.aws_instance.web."
     )
 
@@ -299,7 +299,10 @@ def test_what_is_searched_for_is_sent_in_the_body_alone(
 ) -> None:
     stub.reply(found(left=None, next_="more"), found())
 
-    assert output(stub, "state", "find", *typed) == "None of the 4 searched states has such a resource.\n"
+    assert (
+        output(stub, "state", "find", *typed)
+        == "No searched state has such a resource. States searched: 4.\n"
+    )
 
     assert [(asked.method, asked.path) for asked in stub.asked] == [("POST", "/manage/v1/find")] * 2
     assert [json.loads(asked.body) for asked in stub.asked] == [sent, {**sent, "cursor": "more"}]
@@ -323,8 +326,8 @@ def test_matches_are_a_table_and_states_that_were_not_searched_are_named(stub: A
     assert [row.split()[0] for row in rows] == ["network/eu", "network/eu", NAME]
     assert rows[0].split()[1:] == ["aws_instance.web", "tainted"]
     assert done.stderr.splitlines() == [
-        "holdfast: network/eu has 100 more matching resources. `holdfast state resources network/eu` shows "
-        "all its resources.",
+        "holdfast: network/eu has more matching resources: 100. `holdfast state resources network/eu` shows "
+        "all resources of the state.",
         "holdfast: big was not searched, because it is too large: 17 MB.",
         "holdfast: odd was not searched, for the reason 'of tomorrow'.",
     ]
@@ -424,7 +427,7 @@ def test_progress_says_how_many_states_of_how_many_were_searched(
     assert main(["state", "find", "web"]) == 0
 
     assert shown == [(34, None, SEARCHED), (100, 812, SEARCHED), (102, 102, SEARCHED)]
-    assert "102 searched states" in capsys.readouterr().out
+    assert "States searched: 102." in capsys.readouterr().out
 
 
 def test_an_interrupt_says_how_far_the_search_was(stub: ApiStub) -> None:
@@ -444,7 +447,7 @@ def test_an_interrupt_says_how_far_the_search_was(stub: ApiStub) -> None:
 
     assert (command.returncode, printed) == (130, "")
     assert said == (
-        "holdfast: Interrupted. 34 of 812 states searched. The command does not show what it found.\n"
+        "holdfast: Interrupted. States searched: 34 of 812. What the search found until then is not shown.\n"
     )
 
 

@@ -133,7 +133,7 @@ def test_what_was_current_is_compared_only_where_nothing_else_is_named(
     ("status", "code", "said"),
     [
         (404, "no_such_version", "The state has no version with the serial 12."),
-        (400, "unknown_route", "deploy the team's stack again if it is older than this command."),
+        (400, "unknown_route", "deploy the team's stack again if the stack is older than this command."),
     ],
 )
 def test_what_the_api_does_not_find_or_know_is_told(stub: ApiStub, status: int, code: str, said: str) -> None:

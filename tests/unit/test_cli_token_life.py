@@ -109,7 +109,9 @@ def test_a_list_of_all_has_expired_and_revoked_ones_too(aws: Aws) -> None:
 
     assert {token["id"]: token["status"] for token in listed} == {expired.id: "expired", ended.id: "revoked"}
     assert json.loads(aws.output("token", "list", "--json")) == []
-    assert "no valid tokens, and 2 expired or revoked" in aws.output("token", "list")
+    assert "no valid tokens. Expired or revoked tokens: 2. --all shows all tokens." in aws.output(
+        "token", "list"
+    )
 
 
 def test_a_list_without_tokens_says_so(aws: Aws) -> None:
@@ -146,7 +148,7 @@ def test_an_object_that_is_no_token_is_named_and_does_not_hide_the_others(aws: A
     assert [listed["id"] for listed in json.loads(done.stdout)] == [token.id]
     [line] = done.stderr.splitlines()
     assert f"{KEY} is damaged" in line
-    assert "1 others" in line
+    assert "Further records that cannot be read: 1." in line
 
     aws.put_record("payments", KEY, NEWER)
     assert f"{KEY} was written by a newer version of holdfast" in aws.run("token", "list").stderr

@@ -74,7 +74,7 @@ WRONG: Final[Mapping[str, str]] = {
     f"{CREATE} --expires tomorrow": "not a valid time",
     f"{CREATE} --expires -1d": "expected one argument",
     f"{CREATE} --expires 2027-02-30": "'2027-02-30' is not a valid time",
-    f"{CREATE} --expires 9999999999d": "more than 36500d",
+    f"{CREATE} --expires 9999999999d": "longer than 36500d",
     # Trust records.
     ADD: "--issuer",
     f"{ADD} {FROM_GITHUB} {FROM_AWS}": "not allowed with",
@@ -135,6 +135,8 @@ WRONG: Final[Mapping[str, str]] = {
     "state list /x": "is not the beginning of any state's name",
     "state list 'a b'": "is not the beginning of any state's name",
     f"state list {'x' * 201}": "is not the beginning of any state's name",
+    "state diff network/prod @2026-13-45": "is not a valid time: write a date such as 2026-11-20, or a time",
+    "state find ''": "the value is empty; write what to search for",
     "state list --larger-than 4": "not a valid size",
     "state list --larger-than 4MiB": "not a valid size",
     "state list --older-than 30": "not a valid duration",

@@ -206,7 +206,7 @@ def test_a_long_throttle_is_survived_and_an_endless_one_ends(
     with pytest.raises(UnavailableError, match=r"/prod: 127.* responds with 503"):
         http_source(address).read(address)
     stub.reply(Reply(lost=True))
-    with pytest.raises(UnavailableError, match=r"/prod: 127.* does not respond"):
+    with pytest.raises(UnavailableError, match=r"/prod: The connection to 127.* ended before"):
         http_source(address).read(address)
 
 
