@@ -37,4 +37,4 @@ def parse(text: str) -> datetime:
     try:
         return parsed.astimezone(UTC)
     except OverflowError:
-        raise ValueError("expected a time of which the year in UTC is from 1 to 9999") from None
+        raise ValueError("expected a time in a year from 1 to 9999, in UTC") from None

@@ -474,7 +474,8 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
         if isinstance(refusal.value, Frozen):
             assert refusal.value.message == (
                 "The state is frozen by the token operator: an incident. The freeze ends at "
-                "2999-01-01T00:00:00Z. 'holdfast state unfreeze' lifts the freeze; a force-unlock does not."
+                "2999-01-01T00:00:00Z. A maintainer can lift the freeze with 'holdfast state unfreeze'; a "
+                "force-unlock cannot."
             )
             since = freeze_lock.version.last_modified.strftime("%Y-%m-%dT%H:%M:%SZ")
             assert refusal.value.body() == {

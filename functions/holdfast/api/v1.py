@@ -54,7 +54,7 @@ class Lock(Document):
 
     id: str  # the ID of the lock
     version: str  # the version ID of the lock object, which identifies exactly this lock
-    who: str  # the user and the machine that the client names; with `cloud {}`, the principal
+    who: str  # the user and the machine that the client names; else the principal, as with `cloud {}`
     principal: str | None  # the principal who acquired the lock; null if another program did
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
     operation: str  # why the lock was acquired, such as `OperationTypeApply` or `cloud`
@@ -113,7 +113,7 @@ class StateDescription(Document):
     terraform_version: str | None  # the version of the client that wrote the current version
     principal: str | None  # the principal who wrote that version; null for a version of another program
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names; with `cloud {}`, the principal
+    who: str | None  # the user and the machine that the client names; else the principal, as with `cloud {}`
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
     status: _Status  # the outcome of the write of the current version
     encrypted: bool | None  # whether the client encrypted the current version
@@ -137,7 +137,7 @@ class Version(Document):
     terraform_version: str | None  # the version of the client that wrote this version; null if unknown
     principal: str | None  # the principal who wrote the version; null if `serial` is null
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names; with `cloud {}`, the principal
+    who: str | None  # the user and the machine that the client names; else the principal, as with `cloud {}`
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
     lock_id: str | None  # the ID of the lock under which the version was written; null if unknown
     sha256: str | None  # the SHA-256 of the content, hexadecimal; null if `serial` is null
@@ -197,7 +197,7 @@ class Side(Document):
     size: Number  # bytes of the version
     principal: str | None  # the principal who wrote the version; null for a version of another program
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names; with `cloud {}`, the principal
+    who: str | None  # the user and the machine that the client names; else the principal, as with `cloud {}`
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
 
 
