@@ -98,7 +98,7 @@ def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Uplo
     if current is not None and not upload.force and was_written_under(current, lock):
         return
     raise BaseChanged(
-        "The state has changed since this write began, and the write is based on the previous version. "
+        "The state has changed since this write began, and the write is based on an earlier version. "
         f"Nothing was written. {AFTER_REFUSAL}"
     )
 
@@ -178,8 +178,8 @@ def check_not_blank(
         raise LineageChanged(
             "This write has no lineage, no resources and no outputs, so it would empty the current state, "
             f"which has the lineage {base.lineage!r}. Check the pushed file. For example, "
-            ".terraform/terraform.tfstate is not a state. To empty the state on purpose, first delete it "
-            "with 'holdfast state delete'."
+            ".terraform/terraform.tfstate is not a state. To empty the state on purpose, first let a "
+            "maintainer delete the state with 'holdfast state delete'."
         )
 
 
