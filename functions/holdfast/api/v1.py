@@ -54,7 +54,7 @@ class Lock(Document):
 
     id: str  # the ID of the lock
     version: str  # the version ID of the lock object, which identifies exactly this lock
-    who: str  # the user and the machine that the client names; else the principal, as with `cloud {}`
+    who: str  # the user and the machine that the client names, else the principal, as with `cloud {}`
     principal: str | None  # the principal who acquired the lock; null if another program did
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
     operation: str  # why the lock was acquired, such as `OperationTypeApply` or `cloud`
@@ -76,9 +76,7 @@ class StateItem(Document):
 
     name: str  # the name of the state
     size: int | None  # bytes of the current version; null if there is no current version
-    modified: (
-        datetime | None
-    )  # when the state (with `declared`: its record) was written or deleted; null without a state
+    modified: datetime | None  # when the state (with `declared`: its record) was last written or deleted
     deleted: Flag  # whether the state is deleted
     lock: Lock | None  # the current lock; null if the state is not locked, and in a list with `declared`
 
@@ -113,7 +111,7 @@ class StateDescription(Document):
     terraform_version: str | None  # the version of the client that wrote the current version
     principal: str | None  # the principal who wrote that version; null for a version of another program
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names; else the principal, as with `cloud {}`
+    who: str | None  # the user and the machine that the client names, else the principal, as with `cloud {}`
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
     status: _Status  # the outcome of the write of the current version
     encrypted: bool | None  # whether the client encrypted the current version
@@ -137,7 +135,7 @@ class Version(Document):
     terraform_version: str | None  # the version of the client that wrote this version; null if unknown
     principal: str | None  # the principal who wrote the version; null if `serial` is null
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names; else the principal, as with `cloud {}`
+    who: str | None  # the user and the machine that the client names, else the principal, as with `cloud {}`
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
     lock_id: str | None  # the ID of the lock under which the version was written; null if unknown
     sha256: str | None  # the SHA-256 of the content, hexadecimal; null if `serial` is null
@@ -172,9 +170,7 @@ class Resolved(Document):
     name: str  # the name of the state
     reference: str  # the reference as the client sent it
     found: ResolvedVersion | None  # the version that the reference means; null if the search is not complete
-    current: (
-        ResolvedVersion | None
-    )  # the version that was current when the search began; null for a deleted state
+    current: ResolvedVersion | None  # the version that was current when the search began; null if none was
     next: str | None  # the cursor with which the search continues; null if the search is complete
 
 
@@ -197,7 +193,7 @@ class Side(Document):
     size: Number  # bytes of the version
     principal: str | None  # the principal who wrote the version; null for a version of another program
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names; else the principal, as with `cloud {}`
+    who: str | None  # the user and the machine that the client names, else the principal, as with `cloud {}`
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
 
 
@@ -578,9 +574,7 @@ class Freeze(Document):
     """Why a state is frozen, and until when."""
 
     reason: _Reason  # why the state is frozen, in one line
-    until: Annotated[
-        datetime | None, Presence.OPTIONAL
-    ]  # the future end of the freeze; null if it never ends
+    until: Annotated[datetime | None, Presence.OPTIONAL]  # the future end of the freeze; null if it has none
     id: _CommandId  # a random ID for each command; a retry uses the same ID
 
 
