@@ -42,7 +42,7 @@ AFTER_REFUSAL: Final = (
     "If your client left an errored.tfstate, keep that file, pull the current state, and compare the two. "
     "Then push or apply again."
 )
-"""What a client does after a write that was not accepted: a mere repetition could lose its changes."""
+"""The advice after a write that was not accepted: to repeat the command alone could lose its changes."""
 
 COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination state"})
 """Lock operations in which the client itself compares serial and lineage, or the user forces the write."""
