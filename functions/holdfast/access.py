@@ -188,7 +188,7 @@ def _check_each_adds(grants: Sequence[Grant]) -> None:
     """Raise `ValueError` if a pattern adds nothing: grants only add up, and none narrows another."""
     each = [(grant.role, pattern) for grant in grants for pattern in grant.scope]
     for number, (role, pattern) in enumerate(each):
-        if (role, pattern) in each[:number]:
+        if each.count((role, pattern)) > 1:
             raise ValueError(f"the grant {role}:{pattern} is given more than once; give it once")
         for other_role, other in each[:number] + each[number + 1 :]:
             if allowed(role) <= allowed(other_role) and _includes(other, pattern):
