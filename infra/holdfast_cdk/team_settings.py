@@ -74,9 +74,9 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "With `governance`, while the stack exists, the bucket policy forbids bypassing the retention, so "
-        "only someone who may change that policy and bypass the retention can delete a protected version. "
-        "With `compliance`, nobody can delete it before the retention ends.",
+        "With `governance`, the deletion of a protected version needs permission to bypass the retention "
+        "and, while the stack exists, permission to change the bucket policy, which forbids the bypass. "
+        "With `compliance`, nobody can delete a protected version before its retention ends.",
     )
     days: int = setting(
         whole_number(1, MAX_DAYS), "S3 protects each version for this many days after it was written."
@@ -99,7 +99,8 @@ class History:
     )
     keep_versions: int = setting(
         whole_number(1, 100),
-        "S3 keeps this many noncurrent versions of each state, whatever their age.",
+        "In addition to the current version of a state, S3 keeps this many of its newest earlier versions, "
+        "whatever their age.",
         default=100,
     )
 
