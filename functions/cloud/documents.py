@@ -24,6 +24,7 @@ from holdfast.cloud.workspaces import Wanted, Workspace
 from holdfast.errors import HoldfastError, InvalidDocument, Locked, TooLarge
 from holdfast.s3 import object_metadata
 from holdfast.state.document import SERIAL_END, Output, Revision
+from holdfast.state.lock_info import ZERO_TIME
 
 HEADERS: Final = {
     "Content-Type": "application/vnd.api+json",
@@ -89,10 +90,11 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
     status, title, detail = raised.status, raised.code.replace("_", " ").capitalize(), raised.text
     if isinstance(raised, Locked) and raised.is_released:
         status, title = 409, raised.text
+        since = raised.holder["Created"]
+        at = "" if since == ZERO_TIME else f" at {since}"
         detail = (
-            f"The client acquired the lock for {claimed(raised.holder['Operation'])} at "
-            f"{raised.holder['Created']}. Wait until the client releases the lock, or run the command with "
-            "-lock-timeout."
+            f"The client acquired the lock for {claimed(raised.holder['Operation'])}{at}. Wait until the "
+            "client releases the lock, or run the command with an option such as -lock-timeout=5m."
         )
     error_object: dict[str, Any] = {
         "status": str(status),
@@ -350,7 +352,7 @@ def new_version(body: bytes) -> NewVersion:
         )
     if not object_metadata.fits(lineage):
         raise InvalidDocument(
-            "The attribute 'lineage' must be Unicode text of at most 200 bytes, percent-encoded."
+            "The attribute 'lineage' must be Unicode text of at most 200 bytes in percent-encoding."
         )
     return NewVersion(
         Revision(serial, lineage),
@@ -425,7 +427,9 @@ def page_wanted(query: Mapping[str, str]) -> tuple[int, int]:
 def _number(query: Mapping[str, str], parameter: str, default: int) -> int:
     text = query.get(parameter, str(default))
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text)):
-        raise _invalid_parameter(parameter, f"The parameter '{parameter}' must be an integer of 1 or more.")
+        raise _invalid_parameter(
+            parameter, f"The parameter '{parameter}' must be an integer from 1 to 999999999."
+        )
     return int(text)
 
 

@@ -333,7 +333,7 @@ def _of_outputs(request: Request, document: bytes, fields: Mapping[str, Any]) ->
     except TooLarge:
         raise TooLarge(
             f"The outputs have {len(document)} bytes, and a response can have at most {payload.MAX_BYTES}. "
-            "Read the whole state with 'terraform state pull' and a token that has the role 'reader'."
+            "Read the whole state with 'terraform state pull' and credentials that have the role 'reader'."
         ) from None
     headers = {**documents.HEADERS, **encoded.headers}
     return Response(Payload(encoded.text, is_base64=encoded.is_base64, headers=headers), fields)

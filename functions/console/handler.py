@@ -48,7 +48,8 @@ def _file(event: Mapping[str, Any], name: str = _INDEX) -> Response:
     """Return a listed file; raise `UnknownRoute` for any other name."""
     if name not in _listed():
         raise UnknownRoute(
-            "This file of the console does not exist. Open the address of the API with /console/."
+            "The console does not have this file. Open the console: its address is the API's address, "
+            "followed by /console/."
         )
     file = _listed()[name]
     headers = {

@@ -51,9 +51,9 @@ def check_delete(headers: Mapping[str, str], body: str) -> None:
     length = headers.get("content-length", "").strip()
     if body or length not in ("", "0") or any(name in headers for name in ("content-type", *CONTENT_MD5)):
         raise BentRequest(
-            "A request to delete a state must not have a body, a Content-Type or a Content-MD5. This request "
-            "is probably a write or the release of a lock. The backend block then sets 'update_method' or "
-            f"'unlock_method' to DELETE, with an address below /states/. {_DO}."
+            "A request to delete a state must not have a body, a Content-Type or a Content-MD5. If Terraform "
+            "sent this request, it is a write or the release of a lock, and the backend block sets "
+            f"'update_method' or 'unlock_method' to DELETE, with an address below /states/. {_DO}."
         )
 
 

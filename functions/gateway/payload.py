@@ -50,9 +50,9 @@ def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
     plain = _plain(body)
     if plain is None:
         raise TooLarge(
-            f"The state has {len(body)} bytes, but a response can have at most {MAX_BYTES} bytes, including "
-            f"JSON escapes. {_LARGER} Otherwise, copy the state from the bucket, and split it into smaller "
-            "states."
+            f"The state, or the part of it that you requested, has {len(body)} bytes, but a response can "
+            f"have at most {MAX_BYTES} bytes, including JSON escapes. {_LARGER} Otherwise, save the state "
+            "with 'holdfast state get', and split it into smaller states."
         )
     return plain
 
@@ -61,9 +61,9 @@ def require_room(body: bytes) -> None:
     """Raise `TooLarge` unless a body fits into a response without compression, for clients without gzip."""
     if not _has_room(_in_base64(len(body))) and not _is_text_with_room(body):
         raise TooLarge(
-            f"The state has {len(body)} bytes, but a response can have at most {MAX_BYTES} bytes, including "
-            f"JSON escapes, so no client could read the state again. Nothing was written. {_LARGER} "
-            "Otherwise, split the state into smaller states."
+            f"The state has {len(body)} bytes, but an uncompressed response can have at most {MAX_BYTES} "
+            "bytes, including JSON escapes, so some clients could not read the state again. Nothing was "
+            f"written. {_LARGER} Otherwise, split the state into smaller states."
         )
 
 

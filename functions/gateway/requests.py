@@ -136,19 +136,22 @@ class Request:
                 self.event.get("body") or "", is_base64=bool(self.event.get("isBase64Encoded"))
             )
         except ValueError:
-            raise InvalidBody("The body cannot be decoded; send it as UTF-8 text or base64.") from None
+            raise InvalidBody(
+                "The body did not arrive whole. Nothing was changed; send the request again."
+            ) from None
         length = self.header("content-length").strip()
         # API Gateway replaces invalid UTF-8 in a text, which changes the length of the body.
         if length and length != str(len(body)):
             raise InvalidBody(
-                f"The header Content-Length announced a body of {length[:20]} bytes, but {len(body)} bytes "
-                "arrived. A proxy may have dropped the body, or the body is not UTF-8. Nothing was changed."
+                f"The header Content-Length is {length[:20]}, but the length of the received body in bytes "
+                f"is {len(body)}. A proxy may have dropped or changed the body, or the body is not UTF-8. "
+                "Nothing was changed. Send the body as UTF-8, and use an address without such a proxy."
             )
         announced = next(filter(None, map(self.header, CONTENT_MD5)), "")
         if announced and announced.strip() != _md5(body):
             raise InvalidBody(
-                "The body does not match the header Content-MD5, so it was altered on the "
-                "way. Nothing was changed; send the request again."
+                "The body does not match the header Content-MD5: the body was altered on the way, or the "
+                "header is wrong. Nothing was changed; send the request again."
             )
         return body
 

@@ -138,8 +138,8 @@ class _FaultError(HoldfastError):
 
     def __init__(self, request_id: str) -> None:
         super().__init__(
-            "This is a fault in Holdfast. The log of the function has the details under the request ID "
-            f"{request_id}."
+            "Holdfast has a bug, or an object in the bucket is damaged. An operator finds the details in the "
+            f"function's log, under the request ID {request_id}."
         )
 
 

@@ -99,13 +99,16 @@ def purpose(role: Role) -> str:
         case Role.AUDITOR:
             return "see names, locks, history and activity, but no content and no output"
         case Role.READER:
-            return "do everything that outputs may; also see history, and read whole states"
+            return "do everything that the role outputs may do; also see history, and read whole states"
         case Role.WRITER:
-            return "do everything that reader may; also acquire locks, release their own, and write states"
+            return (
+                "do everything that the role reader may do; also acquire locks, release their own, and write "
+                "states"
+            )
         case Role.MAINTAINER:
             return (
-                "do everything that writer may; also remove any lock, delete, undelete, restore and freeze "
-                "states, and see activity"
+                "do everything that the role writer may do; also remove any lock, delete, undelete, restore "
+                "and freeze states, and see activity"
             )
 
 
@@ -185,6 +188,8 @@ def _check_each_adds(grants: Sequence[Grant]) -> None:
     """Raise `ValueError` if a pattern adds nothing: grants only add up, and none narrows another."""
     each = [(grant.role, pattern) for grant in grants for pattern in grant.scope]
     for number, (role, pattern) in enumerate(each):
+        if each.count((role, pattern)) > 1:
+            raise ValueError(f"the grant {role}:{pattern} is given more than once; give it once")
         for other_role, other in each[:number] + each[number + 1 :]:
             if allowed(role) <= allowed(other_role) and _includes(other, pattern):
                 raise ValueError(
@@ -323,7 +328,7 @@ class Caller:
 
 def _not_allowed(grants: Sequence[Grant], caller: Caller, action: Action, where: str = "") -> NotAllowed:
     enough, *_ = roles_with(action)
-    verb = action.replace("_", " ")
+    verb = "force-unlock" if action is Action.FORCE_UNLOCK else action.replace("_", " ")
     do = "does" if len(grants) == 1 else "do"
     refusal = f"{_roles(grants, caller)}{where} {do} not allow you to {verb}"
     return NotAllowed(f"{refusal}. Use credentials with the role '{enough}'.")

@@ -108,7 +108,7 @@ class InvalidDocument(Invalid, status=400, code="invalid_document"):
 
 
 class InvalidRequest(Invalid, status=400, code="invalid_request"):
-    """The query or the management request is invalid."""
+    """The query, or the request to the management API, is invalid."""
 
 
 class BentRequest(Invalid, status=400, code="bent_request"):
@@ -123,7 +123,7 @@ class MethodNotAllowed(Invalid, status=405, code="method_not_allowed"):
     """The route does not support this verb."""
 
     def __init__(self, method: str, allowed: tuple[str, ...]) -> None:
-        super().__init__(f"{method} is not allowed here; use one of {', '.join(allowed)}.")
+        super().__init__(f"This route does not accept {method}. It accepts {', '.join(allowed)}.")
         self.allowed = allowed
 
     def headers(self) -> dict[str, str]:
@@ -169,7 +169,7 @@ class NoState(Absent, status=404, code="no_state"):
 
 
 class NoVersions(Absent, status=404, code="no_versions"):
-    """The state has no version that can be restored."""
+    """An undelete found no version to bring back, or `@deleted` found no delete marker."""
 
 
 class NoSuchVersion(Absent, status=404, code="no_such_version"):
@@ -205,15 +205,15 @@ class SerialNotNewer(Conflict, status=409, code="serial_not_newer"):
 
 
 class LineageChanged(Conflict, status=409, code="lineage_changed"):
-    """The lineage differs from that of the current state, or a blank document would replace a state."""
+    """The lineage is not the current state's, or an empty state would replace a state that has a lineage."""
 
 
 class BaseChanged(Conflict, status=409, code="base_changed"):
-    """The state or its workspace record is not as the client last read it."""
+    """The state, or the record of its name, is not as the client last read it."""
 
 
 class UnreadableState(Conflict, status=409, code="unreadable_state"):
-    """The current object is empty, or not a state document that Holdfast can read or compare with a write."""
+    """The state has zero bytes, or Holdfast cannot read it or compare a write with it."""
 
 
 class UnreadableVersion(Conflict, status=409, code="unreadable_version"):
@@ -237,7 +237,7 @@ class WorkspaceExists(Conflict, status=409, code="workspace_exists"):
 
 
 class ResourcesTracked(Conflict, status=409, code="resources_tracked"):
-    """The workspace's state tracks resources, or is encrypted."""
+    """The workspace's state tracks resources, is encrypted, or cannot be read."""
 
 
 class JustDeleted(Conflict, status=409, code="just_deleted"):
@@ -249,7 +249,7 @@ class LockLost(Conflict, status=409, code="lock_lost"):
 
 
 class LockNotMatched(Conflict, status=409, code="lock_not_matched"):
-    """The lock or freeze to remove is not the current one, is too young, or is already gone."""
+    """The request does not identify the current lock or freeze, or the lock is too young to be removed."""
 
 
 class NotFrozen(Conflict, status=409, code="not_frozen"):

@@ -112,8 +112,8 @@ def of_event(team: str, event: Mapping[str, object], *, others: int = 0, is_full
     notes = []
     if others:
         notes.append(
-            f"Since the previous message, the same principal caused {others} more events of this kind, "
-            "which got no message of their own."
+            "Events of this kind and principal since the previous message that got no message of their own: "
+            f"{others}."
         )
     if is_full:
         notes.append(

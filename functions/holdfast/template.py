@@ -91,7 +91,7 @@ class DeployedTemplate:
     def _arn(self, name: str) -> str:
         resource_type = self.document["Resources"].get(name, {}).get("Type")
         if resource_type not in _ARNS:
-            raise UnresolvedError(f"The template has the unknown ARN of {name}, a {resource_type}.")
+            raise UnresolvedError(f"The ARN of {name} is unknown, because its type is {resource_type}.")
         return _ARNS[resource_type].format(
             partition=self.partition, region=self.region, account=self.account, id=self._physical_id(name)
         )

@@ -33,8 +33,8 @@ def parse(text: str) -> datetime:
     """
     parsed = datetime.fromisoformat(text)
     if parsed.tzinfo is None:
-        raise ValueError("expected a time with a time zone")
+        raise ValueError("expected a time with an offset from UTC")
     try:
         return parsed.astimezone(UTC)
     except OverflowError:
-        raise ValueError("expected a time in the years 1 to 9999") from None
+        raise ValueError("expected a time in a year from 1 to 9999, in UTC") from None

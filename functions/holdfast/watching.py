@@ -295,8 +295,8 @@ def _held(name: StateName, lock: HeldLock, old: timedelta) -> Finding:
 
 def _unread(count: int, since: datetime) -> Finding:
     text = (
-        f"This check read the {MOST_LOCKS:,} oldest locks and freezes. It did not read the other {count:,}, "
-        f"which are from {_written(since)} or later."
+        f"This check read only the {MOST_LOCKS:,} oldest locks and freezes. Number of locks and freezes that "
+        f"it did not read: {count:,}. The oldest of these is from {_written(since)}."
     )
     fields = {"read": MOST_LOCKS, "unread": count, "unread_since": _written(since)}
     return Finding(Kind.LOCKS_UNREAD, fields, text, "holdfast lock list", since)

@@ -141,7 +141,7 @@ def _place(parameters: Mapping[str, str], now: datetime) -> Place:
         moment(parameters["since"], "since") if "since" in parameters else min(until, now) - _DEFAULT_SINCE
     )
     if since >= until:
-        end = "until" if "until" in parameters else "now"
+        end = "'until'" if "until" in parameters else "the current time"
         raise InvalidRequest(f"'since' must be before {end}, but it is {timestamp.write(since)}.")
     if "cursor" in parameters:
         return Place.parse(parameters["cursor"])
@@ -249,8 +249,9 @@ def _filtered(request: Mapping[str, Any]) -> dict[str, Any]:
         if code == "InvalidParameterException" and "nextToken" in request:
             raise InvalidRequest(_NOT_A_CURSOR) from error
         raise StorageRefused(
-            f"CloudWatch Logs does not let the function read the audit trail ({code}). This is a fault of "
-            "the deployment: check the function's role, then deploy again."
+            f"CloudWatch Logs refused to return the audit trail ({code}). This is a fault of the deployment: "
+            "check the role of the function 'management' and the log group of the audit trail, then deploy "
+            "again."
         ) from error
     except BotoCoreError as error:
         raise _unknown(type(error).__name__) from error

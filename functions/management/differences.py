@@ -84,8 +84,8 @@ def _read(store: Store, name: StateName, version_id: str | None) -> Object | Lar
     if version is None:
         if version_id is None:
             raise NoState(
-                f"There is no state '{name}' now. If it was deleted, send the IDs of two of its "
-                "versions in 'from' and 'to'."
+                f"There is no state '{name}' now. If it was deleted, compare two of its versions by their "
+                f"IDs, which 'holdfast state history {name}' shows."
             )
         raise no_such_version(name, version_id)
     return version
@@ -97,7 +97,8 @@ def _before(store: Store, name: StateName, version_id: str) -> str:
         if not entry.is_delete_marker:
             return entry.id
     raise NoSuchVersion(
-        f"The state '{name}' has no version before {version_id}, so there is nothing to compare it with."
+        f"The state '{name}' has no version before {version_id}, so there is nothing to compare that version "
+        "with."
     )
 
 

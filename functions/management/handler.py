@@ -40,7 +40,7 @@ def _refuse(path: str) -> HoldfastError:
         return InvalidRequest(f"Name the state in the address, as in {nameless}/network/prod.")
     return UnknownRoute(
         "The management API does not have this route; docs/openapi.yaml lists its routes. If a 'holdfast' "
-        "command sent the request, the command and the deployed stack may have different versions."
+        "command sent the request, use a command with the version of the deployed stack."
     )
 
 

@@ -152,7 +152,7 @@ def _outputs(request: Request, version_id: str | None) -> Response:
     except TooLarge:
         raise TooLarge(
             f"The outputs have {len(reduced)} bytes, and a response can have at most {payload.MAX_BYTES}. "
-            "Read the whole state, with a token that has the role 'reader'."
+            "Read the whole state, with credentials that have the role 'reader'."
         ) from None
     return _content(version, encoded, event=Event.OUTPUTS_READ)
 
@@ -185,8 +185,10 @@ def _no_state(request: Request) -> NoState:
     """Return the error for a missing state. It says when the state was deleted, or suggests names."""
     sentences = [f"There is no state '{request.name}'."]
     if deleted := description.deleted_at(request.store, request.name):
-        undelete = f"holdfast state undelete {request.name}"
-        sentences.append(f"The state was deleted at {timestamp.write(deleted)}; '{undelete}' brings it back.")
+        sentences.append(
+            f"The state was deleted at {timestamp.write(deleted)}. A maintainer can bring it back with "
+            f"'holdfast state undelete {request.name}'."
+        )
     elif similar := declared.nearest(request.work):
         near = f"The nearest names are: {', '.join(similar)}."
         sentences.append("The name is declared, but has no state." if request.name.value in similar else near)

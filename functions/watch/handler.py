@@ -67,7 +67,11 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
         notification.message(_TEAM, finding.kind, finding.fields, finding.do)
         if not others
         else notification.message(
-            _TEAM, finding.kind, finding.fields, _STATUS, f"Not in this message: {others} more problems."
+            _TEAM,
+            finding.kind,
+            finding.fields,
+            _STATUS,
+            f"Problems of this kind that got no message of their own: {others}.",
         )
         for finding, others in watching.due(findings, now)
     ]

@@ -116,7 +116,7 @@ def test_a_pattern_is_resolved_to_each_name_of_the_list_of_states_once(
 
 @pytest.mark.parametrize("pattern", ["a//*", "/", "ü*", "-*"])
 def test_a_pattern_that_no_name_can_match_is_refused(bucket: Bucket, pattern: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"^The 'pattern' '.+' cannot match a state name.+[^.]\.$"):
+    with pytest.raises(InvalidRequest, match=r"^The pattern '.+' cannot match a state name.+[^.]\.$"):
         catalog.page_of_names(bucket.store(), pattern, None, ADA)
 
 

@@ -785,3 +785,15 @@ def test_a_client_that_imitates_a_principal_is_told_apart_from_the_principal(
     )
     relation = data(ask(cloud, "GET", BY_NAME))["relationships"]["locked-by"]
     assert relation == {"data": {"id": "token:bob", "type": "users"}}
+
+
+def test_the_time_of_a_lock_that_has_none_is_not_told(cloud: Handle, moto: Server) -> None:
+    workspace = created(cloud)
+    lock = {"ID": "one", "Operation": "delete", "Created": "0001-01-01T00:00:00Z"}
+    moto.direct.put_object(
+        Bucket=CLOUD_BUCKET, Key=f"{STATE_KEY}.tflock", Body=json.dumps(lock).encode(), Metadata={}
+    )
+
+    (refused,) = json.loads(ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")["body"])["errors"]
+
+    assert refused["detail"].startswith('The client acquired the lock for "delete". Wait until')

@@ -190,7 +190,7 @@ def test_an_undelete_that_is_repeated_after_it_worked_says_the_same_and_releases
 ) -> None:
     team.deleted()
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
-    with pytest.raises(LockLeft, match=r"is back, as version .*'holdfast lock break'") as left:
+    with pytest.raises(LockLeft, match=r"is back, as version .*'holdfast lock break network/prod'") as left:
         undelete_as(team)
     once = undelete_as(team)
     assert once.version_id in left.value.message

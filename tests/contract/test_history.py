@@ -320,5 +320,5 @@ def test_a_search_of_a_long_history_sends_few_requests_at_once_and_is_continued(
     assert requests("@previous", None) == (history.PAGE + 2, None)
     first, cursor = requests("@2001-01-01T00:00Z", None)
     assert (first, cursor is not None) == (resolve.PAGES * (history.PAGE + 2), True)
-    with pytest.raises(NoSuchVersion, match="Its oldest version is"):
+    with pytest.raises(NoSuchVersion, match="The oldest acknowledged one is"):
         requests("@2001-01-01T00:00Z", cursor)

@@ -295,14 +295,14 @@ def test_a_version_of_more_values_than_are_parsed_is_refused(bucket: Bucket) -> 
         (
             {"a": {"value": list(range(160))}},
             0,
-            "values, and this request reads only states with at most 300 values",
+            "values of the state, but it can read at most 300",
         ),
         (
             {str(number): {} for number in range(21)},
             0,
-            "at least 21 outputs, and this request reads only states with at most 20 outputs",
+            "at least 21 outputs of the state, but it can read at most 20",
         ),
-        ({}, 21, "at least 21 instances, and this request reads only states with at most 20"),
+        ({}, 21, "at least 21 instances of the state, but it can read at most 20"),
     ],
 )
 def test_two_versions_of_too_many_values_together_or_too_many_outputs_or_instances_are_refused(

@@ -821,7 +821,7 @@ def test_outputs_are_separated_from_each_other_up_to_a_number(
     put(20)
     assert len(json.loads(masked() or b"")["outputs"]) == 20
     put(21)
-    with pytest.raises(UnreadableState, match="an object with at most 20 members"):
+    with pytest.raises(UnreadableState, match=r"must be an object\. Each may have at most 20 members"):
         masked()
 
 

@@ -302,7 +302,7 @@ def test_content_is_the_bytes_of_the_version_that_is_named_or_of_the_current_one
         for wrong in ("made-up", "null"):
             status, code, message = api.refused(f"{path}/network/prod", version=wrong)
             assert (status, code) == (404, "no_such_version")
-            assert f"The state 'network/prod' has no version {wrong}. The ID belongs to" in message
+            assert f"The state 'network/prod' has no version {wrong}. Perhaps the ID is mistyped" in message
         assert api.refused(f"{path}/network/prod", version="x" * 201)[:2] == (400, "invalid_request")
         assert api.refused(f"{path}/network/prod", version="@1")[:2] == (400, "invalid_request")
         assert api.refused(f"{path}/billing/prod", version=old)[:2] == (404, "no_such_version")

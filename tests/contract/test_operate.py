@@ -186,9 +186,9 @@ def test_an_id_that_no_version_of_the_state_has_is_refused_before_the_lock(team:
     ("old", "current", "refusal", "says"),
     [
         (encrypted_state(1, "AAAA"), state(2), EncryptedState, "state push -force"),
-        (b"", state(2), UnreadableVersion, "not a state document"),
-        (b"[]", state(2), UnreadableVersion, "not a state document"),
-        (state(1, content="x" * 1000), state(2), TooLarge, r"has \d+ bytes.* at most 1000"),
+        (b"", state(2), UnreadableVersion, "as a state document"),
+        (b"[]", state(2), UnreadableVersion, "as a state document"),
+        (state(1, content="x" * 1000), state(2), TooLarge, r"has [\d,]+ bytes.* at most 1,000"),
         (
             *(state(1, lineage="before"), state(2), LineageChanged),
             r"'before'.*'holdfast state get \S+ --version \S+ --output .*'terraform state push -force ",
@@ -370,9 +370,7 @@ def test_the_id_of_a_freeze_can_be_sent_back_however_long_its_reason_is(
 )
 def test_a_freeze_is_never_changed_by_another(team: Team, again: dict[str, Any]) -> None:
     first = frozen(team)
-    with pytest.raises(
-        Frozen, match=r"frozen by the token operator: an incident\. 'holdfast state unfreeze'"
-    ):
+    with pytest.raises(Frozen, match=r"frozen by the token operator: an incident\. A maintainer can lift"):
         frozen(team, **again)
     assert team.held_lock().freeze == first
 
@@ -474,7 +472,8 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
         if isinstance(refusal.value, Frozen):
             assert refusal.value.message == (
                 "The state is frozen by the token operator: an incident. The freeze ends at "
-                "2999-01-01T00:00:00Z. 'holdfast state unfreeze' lifts the freeze; a force-unlock does not."
+                "2999-01-01T00:00:00Z. A maintainer can lift the freeze with 'holdfast state unfreeze'; a "
+                "force-unlock cannot."
             )
             since = freeze_lock.version.last_modified.strftime("%Y-%m-%dT%H:%M:%SZ")
             assert refusal.value.body() == {

@@ -181,8 +181,9 @@ def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, ve
     with pytest.raises(Frozen) as refused:
         BEGINNINGS[verb](bucket)
     assert refused.value.message == (
-        "The pattern network/* is frozen by the token operator: an incident. No state that matches the "
-        "pattern can be created. 'holdfast state unfreeze' with this pattern lifts the freeze."
+        "The pattern network/* is frozen by the token operator: an incident. No state whose name matches the "
+        "pattern can be created. A maintainer can lift the freeze with 'holdfast state unfreeze' and this "
+        "pattern."
     )
     assert refused.value.holder["ID"] == f"frozen: an incident [{COMMAND}]"
     assert refused.value.logged == {"held_by": "token:operator"}
@@ -261,7 +262,7 @@ def test_a_refusal_names_the_owner_and_the_time_also_of_a_record_that_lacks_them
     refused = entry.refusal()
     by = "bea@example.com (token:operator)"
     assert (
-        f"is frozen by {by}: an incident. No state that matches the pattern can be created."
+        f"is frozen by {by}: an incident. No state whose name matches the pattern can be created."
         in refused.message
     )
     assert entry.since
@@ -604,7 +605,7 @@ def test_a_freeze_whose_pattern_is_unfrozen_meanwhile_does_not_say_that_it_holds
     of_states(bucket, *STATE_NAMES)
     beside = replace(bucket)
     bucket.proxy.before("PUT", EU.lock_key, lambda: unfrozen(beside))
-    with pytest.raises(RacedWriter, match=r"Another operator unfroze .* while this request"):
+    with pytest.raises(RacedWriter, match=r"While this request was in progress, the pattern .* was unfrozen"):
         frozen(bucket)
 
 

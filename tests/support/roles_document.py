@@ -43,7 +43,7 @@ WORDS: Final[Mapping[Action, str]] = {
     Action.READ_ACTIVITY: "activity",
 }
 """The words by which the purpose of a role names each action."""
-_ALL_OF: Final = re.compile(r"\bdo everything that (\w+) may;")
+_ALL_OF: Final = re.compile(r"\bdo everything that the role (\w+) may do;")
 
 
 def named_actions(role: Role) -> frozenset[Action]:

@@ -144,7 +144,7 @@ def test_grants_of_one_role_are_one_grant() -> None:
     [
         (
             ["writer:a/*", "writer:a/*"],
-            "the grant writer:a/\\* is redundant, because the grant writer:a/\\* includes it",
+            "the grant writer:a/\\* is given more than once; give it once",
         ),
         (
             ["writer:a/*", "reader:a/*"],

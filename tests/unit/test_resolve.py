@@ -140,12 +140,12 @@ def test_of_versions_with_one_content_a_serial_means_the_newest_that_counts(
         ("@14", InvalidRequest, (
             "versions with the serial 14 and different contents",
             "version v-14b, serial 14, of 2026-11-20 14:30:00 UTC, never acknowledged; version v-14, "
-            "serial 14, of 2026-11-20 14:00:00 UTC. Send the ID",
+            "serial 14, of 2026-11-20 14:00:00 UTC. Use the ID",
         )),
         ("@99", NoSuchVersion, ("no version with the serial 99", "versions are from 11 to 15")),
         ("@2026-11-20T12:30Z", NoSuchVersion, ("deleted at 2026-11-20 12:00:00", "no version at @")),
         ("@2026-11-20T10:30Z", NoSuchVersion, ("was deleted at",)),
-        ("@2001-01-01T00:00Z", NoSuchVersion, ("had no version at @2001", "version v-12, serial 12")),
+        ("@2001-01-01T00:00Z", NoSuchVersion, ("acknowledged version of @2001", "version v-12, serial 12")),
         ("@deleted", NoSuchVersion, ("is not deleted: its version v-15 is current",)),
     ],
 )  # fmt: skip

@@ -149,8 +149,8 @@ def test_a_look_reads_the_oldest_locks_up_to_a_bound_and_says_where_it_stopped(
     unread, *_ = bucket.found()
     assert unread.kind is Kind.LOCKS_UNREAD
     assert unread.text == (
-        "This check read the 3 oldest locks and freezes. It did not read the other 2, which are from "
-        "2026-11-28 12:28 UTC or later."
+        "This check read only the 3 oldest locks and freezes. Number of locks and freezes that it did not "
+        "read: 2. The oldest of these is from 2026-11-28 12:28 UTC."
     )
     assert unread.fields["unread"] == 2
     assert watching.attention([unread]) == 1

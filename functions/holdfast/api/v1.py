@@ -32,16 +32,16 @@ _VersionId = Annotated[str, Rule(min_length=1, max_length=128)]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlacedFreeze(Document):
-    """A freeze, without the principal who froze the state."""
+    """A freeze, without the principal who placed it."""
 
-    id: str  # the ID of the command that froze the state
-    reason: str  # why the state is frozen, in one line
+    id: str  # the ID of the command that froze the state or the pattern
+    reason: str  # why the state or the pattern is frozen, in one line
     until: datetime | None  # when the freeze ends; null if only an unfreeze ends it
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FreezeOfLock(PlacedFreeze):
-    """A freeze, with the principal who froze the state."""
+    """A freeze, with the principal who placed it."""
 
     by: str | None  # the principal who froze the state
     since: Time  # when the principal froze the state
@@ -54,11 +54,11 @@ class Lock(Document):
 
     id: str  # the ID of the lock
     version: str  # the version ID of the lock object, which identifies exactly this lock
-    who: str  # the user and the machine that the client names, or the principal, as with `cloud {}`
+    who: str  # the user and the machine that the client names, else the principal, as with `cloud {}`
     principal: str | None  # the principal who acquired the lock; null if another program did
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
     operation: str  # why the lock was acquired, such as `OperationTypeApply` or `cloud`
-    info: str  # a further text about the operation
+    info: str  # a further text of the client about the operation
     since: Time  # when the lock was acquired
     freeze: FreezeOfLock | None  # the freeze; null if the lock is not a freeze
 
@@ -109,9 +109,9 @@ class StateDescription(Document):
     serial: int | None  # the serial of the current version
     lineage: str | None  # the lineage of the current version
     terraform_version: str | None  # the version of the client that wrote the current version
-    principal: str | None  # the principal who wrote it; null for a version of another program
+    principal: str | None  # the principal who wrote that version; null for a version of another program
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names, or the principal, as with `cloud {}`
+    who: str | None  # the user and the machine that the client names, else the principal, as with `cloud {}`
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
     status: _Status  # the outcome of the write of the current version
     encrypted: bool | None  # whether the client encrypted the current version
@@ -123,23 +123,23 @@ class StateDescription(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Version(Document):
-    """A version or a delete marker: an entry of the history. A delete marker has no content."""
+    """An entry of the history: a version, or a delete marker, which has no content."""
 
     version: str  # the version ID
     time: Time  # when the entry was written
     size: int | None  # bytes of the version
     current: Flag  # whether the entry is the newest of the history
     delete_marker: Flag  # whether the entry is a delete marker
-    serial: int | None  # the serial; null for another program's version, like all below except `status`
-    lineage: str | None  # the lineage
-    terraform_version: str | None  # the version of the client that wrote this version
-    principal: str | None  # the principal who wrote the version
+    serial: int | None  # the serial; null for a delete marker, and for a version of another program
+    lineage: str | None  # the lineage; null if `serial` is null
+    terraform_version: str | None  # the version of the client that wrote this version; null if unknown
+    principal: str | None  # the principal who wrote the version; null if `serial` is null
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names, or the principal, as with `cloud {}`
+    who: str | None  # the user and the machine that the client names, else the principal, as with `cloud {}`
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
-    lock_id: str | None  # the ID of the lock under which the version was written
-    sha256: str | None  # the SHA-256 of the content, hexadecimal
-    status: _Status  # the outcome of the write of the version
+    lock_id: str | None  # the ID of the lock under which the version was written; null if unknown
+    sha256: str | None  # the SHA-256 of the content, hexadecimal; null if `serial` is null
+    status: _Status  # the outcome of the write of the version; null for a delete marker
     restored_from: str | None  # for a restore, the ID of the version whose content it wrote again
     reason: str | None  # for a restore, why the version was restored
 
@@ -170,7 +170,7 @@ class Resolved(Document):
     name: str  # the name of the state
     reference: str  # the reference as the client sent it
     found: ResolvedVersion | None  # the version that the reference means; null if the search is not complete
-    current: ResolvedVersion | None  # the version that was current at first; null for a deleted state
+    current: ResolvedVersion | None  # the version that was current when the search began; null if none was
     next: str | None  # the cursor with which the search continues; null if the search is complete
 
 
@@ -193,7 +193,7 @@ class Side(Document):
     size: Number  # bytes of the version
     principal: str | None  # the principal who wrote the version; null for a version of another program
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names, or the principal, as with `cloud {}`
+    who: str | None  # the user and the machine that the client names, else the principal, as with `cloud {}`
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
 
 
@@ -218,7 +218,7 @@ class AttributeChange(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResourceChange(Document):
-    """A resource that differs."""
+    """A resource that differs. Without values, an added or removed resource has no `attributes`."""
 
     address: str  # the address, as clients print it
     change: _Change  # the kind of change
@@ -301,7 +301,7 @@ class Attributes(Document):
     provider: str  # the source address of the provider, such as `example.com/acme/cloud`
     tainted: Flag  # whether the resource is tainted: the next apply then replaces it
     values: Flag  # whether values are shown
-    attributes: tuple[AttributeValue, ...]  # by name; objects and lists are split into their parts
+    attributes: tuple[AttributeValue, ...]  # the attributes, by name; objects and lists are split into parts
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -310,7 +310,7 @@ class FoundState(Document):
 
     name: str  # the name of the state
     matches: Number  # the number of resources that match the search
-    resources: tuple[Resource, ...]  # the first 100 of these resources, or fewer
+    resources: tuple[Resource, ...]  # the first of these resources, at most 100
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -371,7 +371,7 @@ class Declared(Document):
     """A declared name."""
 
     name: str  # the name of the state
-    created: Flag  # false if the name was already declared
+    created: Flag  # false if the name already had a record or a state
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -429,7 +429,7 @@ class PatternFreeze(PlacedFreeze):
 class FrozenPattern(Document):
     """A frozen pattern, and the listed names that match it and have a state or a lock."""
 
-    freeze: PatternFreeze  # the freeze; if its ID is another than requested, it is an earlier freeze
+    freeze: PatternFreeze  # the freeze; if its ID is not the requested one, the pattern was already frozen
     frozen: tuple[str, ...]  # the names that this freeze freezes
     names: tuple[str, ...]  # the names with another lock or freeze; freeze each of them with its own request
     next: str | None  # the `cursor` with which the client repeats the request; null if nothing is left
@@ -447,7 +447,7 @@ class CoveredState(Document):
     """An unfrozen state that another frozen pattern covers."""
 
     name: str  # the name of the state
-    freeze: PatternFreeze  # the freeze of that pattern
+    freeze: PatternFreeze  # the freeze of the other pattern
     frozen: Flag  # whether this freeze froze the state; false if a client acquired the lock first
 
 
@@ -486,7 +486,7 @@ class AllowedAction(Document):
 
     action: Annotated[str, Rule(words=tuple(Action))]  # the action
     scope: tuple[str, ...]  # the patterns of the states on which the caller may do it; empty for none
-    roles: tuple[str, ...]  # the roles that allow the action, from the smallest to the largest
+    roles: tuple[str, ...]  # the roles that allow the action, in the order of the values of `role`
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -495,13 +495,13 @@ class Principal(Document):
 
     team: str  # the name of the team whose API this is
     account: str  # the ID of the team's AWS account
-    principal: str  # the principal
+    principal: str  # the principal of the caller
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
     role: Annotated[str | None, Rule(words=_ROLES)]  # the role; null if the caller has several grants
     scope: tuple[str, ...] | None  # the patterns of the states of `role`; null if `role` is null
     grants: tuple[Grant, ...]  # all grants; the caller may do what any of them allows
     may: tuple[AllowedAction, ...]  # every action, with the states on which the caller may do it
-    method: str  # how the caller authenticated
+    method: str  # how the caller authenticated, such as `token` or `session`
     trust: str | None  # the name of the trust record with the grants; null if a token has the grants
     expires: datetime | None  # when the credentials expire; null if they do not expire, or if this is unknown
 
@@ -531,7 +531,7 @@ class Restore(Document):
     version: _VersionId  # the ID of the version whose content the restore writes again
     reason: _Reason  # why the version is restored, in one line
     id: _CommandId  # a random ID for each command; a retry uses the same ID
-    current: _LeftOut  # the current version that the operator saw; if another is current, the restore fails
+    current: _LeftOut  # the version that the operator saw as current; the restore fails if it no longer is
     frozen: _LeftOut  # the ID of your own freeze, under which the restore writes; requires `current`
 
 
@@ -539,7 +539,7 @@ class Restore(Document):
 class Find(Document):
     """A search: exactly one of `address`, `type` and `id`. No log contains the searched text."""
 
-    address: _Wanted  # a part of the address, in upper or lower case
+    address: _Wanted  # a part of the address; the case of ASCII letters is ignored
     type: _Wanted  # the whole type of the resource
     id: _Wanted  # the whole value of the attribute `id`, `arn`, `self_link` or `urn`
     prefix: _LeftOut  # the beginning of the names of the states to search
@@ -551,7 +551,7 @@ class Delete(Document):
     """The version that the operator saw."""
 
     version: _VersionId  # the ID of the current version; if another version is current, nothing is deleted
-    reason: _Note  # why, in one line, for the audit trail
+    reason: _Note  # why the state is deleted, in one line, for the audit trail
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -559,14 +559,14 @@ class Undelete(Document):
     """The delete marker that the operator saw."""
 
     marker: _VersionId  # the version ID of the delete marker that the undelete undoes
-    reason: _Note  # why, in one line, for the audit trail
+    reason: _Note  # why the delete is undone, in one line, for the audit trail
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Undeclare(Document):
     """The record that the operator saw."""
 
-    record: _VersionId  # the version ID of the record; if another is current, nothing changes
+    record: _VersionId  # the version ID of the record; if another record is current, nothing changes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -574,7 +574,7 @@ class Freeze(Document):
     """Why a state is frozen, and until when."""
 
     reason: _Reason  # why the state is frozen, in one line
-    until: Annotated[datetime | None, Presence.OPTIONAL]  # when the freeze ends, a time in the future
+    until: Annotated[datetime | None, Presence.OPTIONAL]  # the future end of the freeze; null if it has none
     id: _CommandId  # a random ID for each command; a retry uses the same ID
 
 

@@ -63,15 +63,17 @@ class StoredRecord:
 def check_tags(tags: object) -> Mapping[str, str]:
     """Return tags unchanged; raise `InvalidDocument` if one is invalid or there are too many."""
     if not isinstance(tags, Mapping) or len(tags) > MAX_TAGS:
-        raise InvalidDocument(f"A workspace has at most {MAX_TAGS} tags.")
+        raise InvalidDocument(f"A workspace can have at most {MAX_TAGS} tags.")
     for key, value in tags.items():
         if not (isinstance(key, str) and _KEY.fullmatch(key)):
             raise InvalidDocument(
-                "The key of a tag has 1 to 128 letters, digits, spaces and . _ : @ = + - (ASCII)."
+                "The key of a tag must have 1 to 128 characters: letters, digits, spaces and . _ : @ = + - "
+                "(ASCII)."
             )
         if not (isinstance(value, str) and _VALUE.fullmatch(value)):
             raise InvalidDocument(
-                "The value of a tag has at most 256 letters, digits, spaces and . _ : @ = + - / (ASCII)."
+                "The value of a tag must have at most 256 characters: letters, digits, spaces and "
+                ". _ : @ = + - / (ASCII)."
             )
     return tags
 

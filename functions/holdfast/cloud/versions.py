@@ -127,7 +127,7 @@ def _outputs(stored: Object) -> Mapping[str, Output] | None:
     try:
         return document.outputs(stored.body)
     except InvalidState as error:
-        raise UnreadableState(f"The outputs of the current state cannot be read. {error.message}") from None
+        raise UnreadableState(f"The outputs of this state cannot be read. {error.message}") from None
 
 
 def _read(work: Work, version_id: str) -> Object:

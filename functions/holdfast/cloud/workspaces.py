@@ -275,7 +275,8 @@ def safe_delete(work: Work, workspace: WorkspaceId) -> Removed:
     def check(current: Object) -> None:
         if document.tracks_resources(current.body):
             raise ResourcesTracked(
-                "The state of this workspace still tracks resources. Destroy them, or delete the workspace "
+                "The state of this workspace tracks resources, or Holdfast cannot tell whether it does, "
+                "because the state is encrypted or damaged. Destroy the resources, or delete the workspace "
                 "with -force."
             )
 

@@ -101,8 +101,9 @@ def for_aws_role(
         )
     if not origin.is_of_record(record.networks):
         raise NotAllowed(
-            f"The trust record '{record.name}' does not accept requests from the address {origin.address}; "
-            "`holdfast trust list` shows the networks from which it accepts requests.",
+            f"The trust record '{record.name}' does not accept requests from the address {origin.address}. "
+            "Send the request from one of the networks that `holdfast trust list` shows for this record, or "
+            "ask an operator to add the address.",
             denial=DenialReason.WRONG_NETWORK,
         )
     return Authenticated(

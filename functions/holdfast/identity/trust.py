@@ -245,7 +245,10 @@ class Records:
                 f"the trust record {record.name!r} already exists; update it, or remove it first"
             )
         if isinstance(record, AwsTrust) and (other := self.for_aws_role(record.aws_role)):
-            raise ValueError(f"the IAM role {record.aws_role!r} already has the trust record {other.name!r}")
+            raise ValueError(
+                f"the IAM role {record.aws_role!r} already has the trust record {other.name!r}; update that "
+                "record, or remove it first"
+            )
         more = replace(self, records=(*self.records, record))
         if len(more.records) > MAX_RECORDS or len(more.to_json()) > MAX_BYTES:
             raise ValueError(

@@ -29,7 +29,10 @@ class Field:
     limit: int = VALUE_LIMIT
 
 
-_FOR_FENCE: Final = "Holdfast compares it with other versions, and the history shows the result as `status`"
+_FOR_FENCE: Final = (
+    "Holdfast compares this value with the values of other versions, and the history shows the result as "
+    "`status`"
+)
 
 VERSION_FIELDS: Final[Mapping[str, Field]] = {
     "sha256": Field("sha256"),

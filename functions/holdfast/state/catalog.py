@@ -204,7 +204,7 @@ def page_of_names(
     try:
         check_pattern(pattern)
     except ValueError as broken:
-        rule = str(broken).replace("the scope pattern", "The 'pattern'", 1)
+        rule = str(broken).replace("the scope pattern", "The pattern", 1)
         raise InvalidRequest(f"{rule}.") from None
     view = _View("names", store, pattern.partition("*")[0], caller, page_size, pattern=pattern)
     walked = view.keys_from(cursor)
@@ -288,7 +288,7 @@ def page_of_locks(
 def _check_prefix(prefix: str) -> None:
     """Raise `InvalidRequest`, with the broken rule, unless a valid state name can begin with a prefix."""
     if not _is_beginning(prefix) and (rule := names.broken_rule(prefix)):
-        raise InvalidRequest(f"No state name can begin with this 'prefix': {rule}.")
+        raise InvalidRequest(f"No state name can begin with this prefix: {rule}.")
 
 
 def _is_beginning(text: str) -> bool:

@@ -242,8 +242,8 @@ def _outputs(body: bytes, document: Mapping[str, Member]) -> Mapping[str, Output
         return {name: _output(member.written(whole)) for name, member in json_object.members(whole).items()}
     except ValueError:
         raise InvalidState(
-            "In the state document, 'outputs' and each output in it must be an object with at most "
-            f"{json_object.MOST_MEMBERS:,} members."
+            "In the state document, 'outputs' must be an object, and each output must be an object. Each may "
+            f"have at most {json_object.MOST_MEMBERS:,} members."
         ) from None
 
 
@@ -268,7 +268,7 @@ def outputs_only(body: bytes, mask: Mask | None = None) -> bytes:
     if "encrypted_data" in document:
         raise NotAllowed(
             "The client encrypted the state, so Holdfast cannot separate its outputs from its resources. "
-            "Read the whole state, at /states/, with a token that has the role 'reader'."
+            "Read the whole state instead, with credentials that have the role 'reader'."
         )
     require_known_format(document["version"].value)
     kept = {name: document[name].written(body) for name in _OUTPUTS_ONLY if name in document}
@@ -328,8 +328,8 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
         raise InvalidState("The state's 'lineage' must be a string.")
     if not _is_lineage(lineage):
         raise InvalidState(
-            f"The state's 'lineage' must be Unicode text of at most {object_metadata.VALUE_LIMIT} bytes, "
-            "percent-encoded."
+            "The state's 'lineage' must be Unicode text of at most "
+            f"{object_metadata.VALUE_LIMIT} bytes in percent-encoding."
         )
     version = document.get("terraform_version")
     return StateDocument(

@@ -136,7 +136,8 @@ def own_lock(work: Work, info: LockInfo) -> Iterator[LockIdentity]:
     """
     may_be_left = (
         f"The lock {info.id} of this {info.operation} may still be held. Before you run the command again, "
-        "look at the state's lock. If this lock is still held, remove it with 'holdfast lock break'."
+        f"look at the lock with 'holdfast lock show {work.name}'. If this lock is still held, remove it with "
+        f"'holdfast lock break {work.name}'."
     )
     try:
         acquired = acquiring.acquire_own(work, info)

@@ -72,7 +72,7 @@ class Wanted:
     def __post_init__(self) -> None:
         """Raise `InvalidRequest` for an empty or too long text."""
         if not 0 < len(self.text) <= LONGEST:
-            raise InvalidRequest(f"'{self.by}' must have 1 to {LONGEST} characters.")
+            raise InvalidRequest(f"The text to search for must have 1 to {LONGEST} characters.")
 
     def matches(self, address: Address, resource: Tracked) -> bool:
         match self.by:

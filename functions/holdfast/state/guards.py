@@ -38,6 +38,12 @@ class Upload:
     force: bool
 
 
+AFTER_REFUSAL: Final = (
+    "If your client left an errored.tfstate, keep that file, pull the current state, and compare the two. "
+    "Then push or apply again."
+)
+"""The advice after a write that was not accepted: to repeat the command alone could lose its changes."""
+
 COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination state"})
 """Lock operations in which the client itself compares serial and lineage, or the user forces the write."""
 
@@ -92,9 +98,8 @@ def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Uplo
     if current is not None and not upload.force and was_written_under(current, lock):
         return
     raise BaseChanged(
-        "The state has changed since this write began, and the write is based on the previous version. "
-        "Nothing was written. Keep errored.tfstate, pull the current state, compare the two, then push or "
-        "apply again."
+        "The state has changed since this write began, and the write is based on an earlier version. "
+        f"Nothing was written. {AFTER_REFUSAL}"
     )
 
 
@@ -135,8 +140,8 @@ def check_succession(
         return
     if current.revision is None and not was_never_acknowledged(current, lock):
         raise UnreadableState(
-            "The current object is not a state document, so this write cannot be compared with it. Restore "
-            "an earlier version, or delete the state first."
+            "The current object is not a state document, so this write cannot be compared with it. First, a "
+            "maintainer must restore an earlier version of the state, or delete the state."
         )
     base = last_acknowledged_revision(current, lock)
     if base is None:
@@ -144,9 +149,10 @@ def check_succession(
     if not new.same_lineage(base):
         raise LineageChanged(
             f"This write has the lineage {new.lineage!r}, but the current state has the lineage "
-            f"{base.lineage!r}, so they are different states. Check the address. To replace the state on "
-            "purpose, use 'terraform state push -force'. With cloud {}, which does not send -force, write "
-            "the current lineage into the file first."
+            f"{base.lineage!r}, so they are different states. Check that the configuration names the right "
+            "state. To replace the state on purpose, use 'terraform state push -force'. With cloud {}, which "
+            "does not send -force, first write the current lineage and a serial above the current one into "
+            "the file."
         )
     if new.serial <= base.serial:
         raise SerialNotNewer(
@@ -172,8 +178,8 @@ def check_not_blank(
         raise LineageChanged(
             "This write has no lineage, no resources and no outputs, so it would empty the current state, "
             f"which has the lineage {base.lineage!r}. Check the pushed file. For example, "
-            ".terraform/terraform.tfstate is not a state. To empty the state on purpose, first delete it "
-            "with 'holdfast state delete'."
+            ".terraform/terraform.tfstate is not a state. To empty the state on purpose, first let a "
+            "maintainer delete the state with 'holdfast state delete'."
         )
 
 
@@ -213,9 +219,9 @@ def _lock_lost(lock_id: str | None) -> LockLost:
     if lock_id is None:
         return LockLost(
             "Another client locked the state while this unlocked write was in progress, so this write was "
-            "not accepted. Wait until that lock is released, then pull the state and run the command again."
+            f"not accepted. Wait until that lock is released. {AFTER_REFUSAL}"
         )
     return LockLost(
-        f"The lock {lock_id} is no longer held: it was released or force-unlocked. This write was not "
-        "accepted. Keep errored.tfstate, pull the current state, compare the two, then push or apply again."
+        f"The lock {lock_id} is no longer held: it was released or removed by force. This write was not "
+        f"accepted. {AFTER_REFUSAL}"
     )

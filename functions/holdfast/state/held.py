@@ -181,10 +181,11 @@ def refusal(lock: HeldLock) -> Locked:
     # The stored document has the zero time, so that a retry stores the same; clients would show the year 1.
     holder["Created"] = timestamp.write(lock.version.last_modified)
     if lock.is_ended_freeze:
-        then = "The freeze has ended, and the next command that acquires the lock removes it."
+        then = "The freeze has ended, and the next command that acquires the lock removes the freeze."
     else:
         ends = f" The freeze ends at {timestamp.write(freeze.until)}." if freeze.until else ""
-        then = f"{ends} 'holdfast state unfreeze' lifts the freeze; a force-unlock does not.".lstrip()
+        lift = "A maintainer can lift the freeze with 'holdfast state unfreeze'; a force-unlock cannot."
+        then = f"{ends} {lift}".lstrip()
     verb = "was" if lock.is_ended_freeze else "is"
     message = f"The state {verb} frozen by {lock.holder}: {freeze.reason}. {then}"
     return Frozen(holder, message, held_by=lock.principal)

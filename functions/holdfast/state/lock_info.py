@@ -28,7 +28,8 @@ FREEZE: Final = "freeze"
 _FIELDS: Final = ("ID", "Operation", "Info", "Who", "Version", "Created", "Path")
 _INFINITE: Final = (math.inf, -math.inf)
 """The values of numbers such as 1e999, which are valid JSON."""
-_ZERO_TIME: Final = "0001-01-01T00:00:00Z"
+ZERO_TIME: Final = "0001-01-01T00:00:00Z"
+"""The time of a lock info that says none: that of a verb's lock, for example."""
 _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -69,7 +70,7 @@ class LockInfo:
     @property
     def names_only_its_id(self) -> bool:
         """Return whether all fields except the ID are absent or zero, as in OpenTofu's `force-unlock`."""
-        return all(value in ("", None, _ZERO_TIME) for field, value in self.document.items() if field != "ID")
+        return all(value in ("", None, ZERO_TIME) for field, value in self.document.items() if field != "ID")
 
     def at(self, path: str) -> "LockInfo":
         """Return the same lock info, with `Path` filled in if it is empty, as `backend "s3"` does."""
@@ -116,7 +117,7 @@ def of_verb(version: str, caller: Caller, *, operation: Verb, info: str) -> Lock
             "Info": info,
             "Who": caller.principal,
             "Version": "",
-            "Created": _ZERO_TIME,
+            "Created": ZERO_TIME,
             "Path": "",
         }
     )
@@ -139,7 +140,7 @@ def of_freeze(freeze_id: str, reason: str, until: datetime | None, principal: st
             "Info": f"frozen{ends}: {reason}",
             "Who": principal,
             "Version": "",
-            "Created": _ZERO_TIME,
+            "Created": ZERO_TIME,
             "Path": "",
         }
     )
@@ -233,9 +234,9 @@ def _time(text: str) -> str:
     """Return the time if Go can parse it, else the zero time. A client that cannot parse the holder's lock
     info reports a fault instead of waiting."""
     if not _RFC_3339.fullmatch(text):
-        return _ZERO_TIME
+        return ZERO_TIME
     try:
         datetime.fromisoformat(text)
     except ValueError:
-        return _ZERO_TIME
+        return ZERO_TIME
     return text

@@ -17,7 +17,7 @@ _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 def check_reason(reason: str) -> str:
     """Return a reason unchanged; raise `InvalidRequest` unless it is one line, at most `MAX_REASON` long."""
     if not reason.strip():
-        raise InvalidRequest("Give a reason: clients and the audit trail show it.")
+        raise InvalidRequest("The reason must not be blank: the audit trail shows it.")
     if len(reason) > MAX_REASON:
         raise InvalidRequest(f"The reason has {len(reason)} characters; at most {MAX_REASON} are allowed.")
     if not reason.isprintable():
@@ -47,14 +47,14 @@ def check_version_id(version_id: str) -> str:
             "ID of a version, which GET /manage/v1/resolve/NAME?version=REFERENCE returns."
         )
     if not 0 < len(version_id) <= LONGEST_VERSION_ID:
-        raise InvalidRequest(f"The ID of a version has at most {LONGEST_VERSION_ID} characters.")
+        raise InvalidRequest(f"The ID of a version must have 1 to {LONGEST_VERSION_ID} characters.")
     return version_id
 
 
 def no_such_version(name: StateName, version_id: str) -> NoSuchVersion:
     """Return the error for a version that the state does not have."""
     return NoSuchVersion(
-        f"The state '{name}' has no version {version_id[:60]}. The ID belongs to a delete marker or to "
-        f"another state, or a lifecycle rule has removed the version. 'holdfast state history {name}' shows "
-        "its versions."
+        f"The state '{name}' has no version {version_id[:60]}. Perhaps the ID is mistyped, or it belongs to "
+        "a delete marker or to another state, or a lifecycle rule has removed the version. 'holdfast state "
+        f"history {name}' shows the versions of the state."
     )

@@ -57,7 +57,7 @@ def read_outputs_of_version(work: Work, version_id: str | None, *, limit: int) -
     if isinstance(stored, Larger):
         raise TooLarge(
             f"The state has {stored.size} bytes, but Holdfast can return the outputs only of states of at "
-            f"most {limit} bytes. Read the whole state, with a token that has the role 'reader'."
+            f"most {limit} bytes. Read the whole state, with credentials that have the role 'reader'."
         )
     return stored.version, _reduced(stored.body)
 
@@ -94,6 +94,7 @@ def require_not_empty(size: int) -> None:
     """
     if not size:
         raise UnreadableState(
-            "The current object of this state has zero bytes, so it is not a state document. 'holdfast state "
-            "history' shows the earlier versions, and 'holdfast state restore' restores one of them."
+            "The object of this state has zero bytes, so it is not a state document. 'holdfast state "
+            "history' shows the other versions, and a maintainer can restore one with 'holdfast state "
+            "restore'."
         )

@@ -42,8 +42,8 @@ def force_unlock_unnamed(work: Work) -> ForceUnlocked:
     own_locks = work.policy.own_locks
     if own_locks is OwnLocks.NAMED:
         note = (
-            "This force-unlock does not name a lock. To remove a lock of your own, use 'holdfast lock break "
-            f"{work.name}'."
+            "This request does not contain the ID of the lock; Terraform's force-unlock does not send it. To "
+            f"remove a lock of your own, use 'holdfast lock break {work.name}'."
         )
         _require_force_unlock(work, note)
     work.require(own_locks.needs)
@@ -62,7 +62,8 @@ def force_unlock_named(work: Work, lock: HeldLock, lock_id: str) -> ForceUnlocke
     lock = _check_removal(work, lock, is_named=is_named)
     if not is_named:
         raise LockNotMatched(
-            f"The lock that is held now has the ID {lock.info.id}, not {lock_id}. Nothing was unlocked."
+            f"The lock that is held now has the ID {lock.info.id}, not {lock_id}. Nothing was unlocked. If "
+            "you mean the lock that is held now, run the command again with its ID."
         )
     return _force_unlock(work, lock, retry_is_safe=True)
 
@@ -180,8 +181,8 @@ def _is_old_enough(lock: HeldLock) -> bool:
 
 def _too_young(lock: HeldLock) -> HoldfastError:
     return LockNotMatched(
-        f"The lock {lock.info.id} was acquired only a moment ago, and this force-unlock does not name a "
-        "lock. Nothing was unlocked. To remove this lock, run the command again in "
+        f"The lock {lock.info.id} was acquired only a moment ago, and this force-unlock does not send the "
+        "lock's ID. Nothing was unlocked. To remove this lock, run the command again in "
         f"{FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
     )
 
@@ -204,8 +205,8 @@ def _force_unlock(work: Work, lock: CommandLock, *, retry_is_safe: bool) -> Forc
             raise
         # With a 503 the client would retry by itself, and could remove the next holder's lock.
         raise UnlockOutcomeUnknown(
-            f"S3 did not say whether the lock {lock.info.id} was removed. Check who holds the lock before "
-            "you unlock the state again.",
+            f"It is unknown whether the lock {lock.info.id} was removed. Before you unlock the state again, "
+            f"look at its lock with 'holdfast lock show {work.name}'.",
             logged | ({"reason": error.message} if isinstance(error, StorageRefused) else {}),
         ) from error
     if now is not None:

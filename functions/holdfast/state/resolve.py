@@ -28,8 +28,9 @@ PAGES: Final = 2
 """The pages of the history after which a search pauses, too: after 44 requests to S3."""
 
 _RULE: Final = (
-    "'version' must be a serial such as @12, a time with an offset such as @2026-11-20T14:00:00Z, or one of "
-    "the words @previous and @deleted. If you have the ID of a version, use it directly."
+    "A reference to a version must be a serial such as @12, a time with an offset such as "
+    "@2026-11-20T14:00:00Z, or one of the words @previous and @deleted. The ID of a version is not a "
+    "reference: use the ID without resolving it."
 )
 
 _STATUSES: Final[Mapping[str, str]] = {
@@ -172,8 +173,8 @@ def _look_at_newest(search: _Search, newest: Version | None) -> None:
             )
     elif search.reference.means is Word.PREVIOUS:
         raise NoSuchVersion(
-            f"The state {search.name} is deleted, so it has no current version and no previous version. "
-            f"'holdfast state undelete {search.name}' brings the state back."
+            f"The state {search.name} is deleted, so it has no current version and no previous version. A "
+            f"maintainer can bring the state back with 'holdfast state undelete {search.name}'."
         )
 
 
@@ -188,7 +189,7 @@ def _look(search: _Search, versions: Iterator[Version]) -> Match | None:
             raise NoSuchVersion(
                 f"The state {search.name} was deleted at {timestamp.sentence(match.time)}, so it had no "
                 f"version at {search.reference}. 'holdfast state history {search.name}' shows the earlier "
-                "versions; send the ID of one of them."
+                "versions; use the ID of one of them."
             )
         if is_marker:
             continue
@@ -214,7 +215,7 @@ def _compare(search: _Search, match: Match, serial: int) -> None:
     if before and (not match.sha256 or before.sha256 != match.sha256):
         raise InvalidRequest(
             f"The state {search.name} has several versions with the serial {serial} and different contents: "
-            f"{before}; {match}. Send the ID of one of them."
+            f"{before}; {match}. Use the ID of one of them."
         )
     # All candidates have the same bytes. Prefer an acknowledged one.
     if before is None or (before.status, match.status) == (Status.NEVER_ACKNOWLEDGED, Status.ACKNOWLEDGED):
@@ -243,7 +244,8 @@ def _at_end(search: _Search) -> Match:
                     "its versions."
                 )
             raise NoSuchVersion(
-                f"The state {name} had no version at {reference}. Its oldest version is {search.candidate}."
+                f"The history of the state {name} has no acknowledged version of {reference} or earlier. The "
+                f"oldest acknowledged one is {search.candidate}."
             )
         case Word.PREVIOUS:
             raise NoSuchVersion(
@@ -251,7 +253,10 @@ def _at_end(search: _Search) -> Match:
                 f"history {name}' shows its versions."
             )
         case Word.DELETED:
-            raise NoVersions(f"The state {name} no longer has a delete marker, so it cannot be undeleted.")
+            raise NoVersions(
+                f"The state {name} is not deleted, and its history no longer has a delete marker, so there "
+                "is nothing to undelete."
+            )
 
 
 def _match(version: Version) -> Match:

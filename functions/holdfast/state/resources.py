@@ -140,7 +140,7 @@ def detail(work: Work, address: str, version_id: str | None, *, values: bool) ->
     """
     work.require(Action.READ)
     if len(address) > LONGEST_ADDRESS:
-        raise InvalidRequest(f"'address' must have at most {LONGEST_ADDRESS} characters.")
+        raise InvalidRequest(f"The address of the resource must have at most {LONGEST_ADDRESS} characters.")
     stored = _read(work, version_id)
     with _reading(work.name):
         objects = tracked.objects(stored.body)
@@ -152,22 +152,24 @@ def detail(work: Work, address: str, version_id: str | None, *, values: bool) ->
         for at, instance in objects:
             # No text is made of an address that is too long: a name may have megabytes, for each instance.
             if at.characters - len(at.mode) <= len(address) and str(at) == address:
-                attributes = _attributes(work.name, instance, values=values)
+                attributes = _attributes(work.name, version_id, instance, values=values)
                 return Detail(stored.version.version_id, Resource.of(at, instance), attributes)
     raise NoResource(
         f"The version {stored.version.version_id} of the state '{work.name}' has no resource with this "
-        "address. Send a whole address, with the module and the index or key. 'holdfast state resources "
-        f"{work.name}' shows the addresses in the current version."
+        "address. Write the whole address, with its module and its index or key. 'holdfast state "
+        f"resources {work.name}' shows the addresses in the current version."
     )
 
 
-def _attributes(name: StateName, instance: Tracked, *, values: bool) -> tuple[Attribute, ...]:
+def _attributes(
+    name: StateName, version_id: str | None, instance: Tracked, *, values: bool
+) -> tuple[Attribute, ...]:
     try:
         return tuple(attribute_diff.attributes(None, instance, Telling(values, MAX_ATTRIBUTES)))
     except TooLarge:
         raise TooLarge(
-            "The attributes of this resource are too large for one response. Save the state with 'holdfast "
-            f"state get {name}', and look at the resource in that file."
+            "The attributes of this resource are too large for one response. Save the state with "
+            f"'{_get(name, version_id)}', and look at the resource in that file."
         ) from None
 
 
@@ -180,14 +182,20 @@ def _read(work: Work, version_id: str | None) -> Object:
     if isinstance(stored, Larger):
         raise TooLarge(
             f"The state has {stored.size} bytes, but Holdfast can read the resources only of states of at "
-            f"most {LARGEST_READ} bytes. Save the state with 'holdfast state get {name}', and look at that "
+            f"most {LARGEST_READ} bytes. Save the state with '{_get(name, version_id)}', and look at that "
             "file."
         )
     return stored
 
 
+def _get(name: StateName, version_id: str | None) -> str:
+    """Return the command that saves a version, by default the current version."""
+    which = f" --version {version_id}" if version_id else ""
+    return f"holdfast state get {name}{which} --output saved.tfstate"
+
+
 def _reading(name: StateName) -> AbstractContextManager[None]:
-    return tracked.reading(f"Holdfast cannot list the resources of the state '{name}'.")
+    return tracked.reading(f"Holdfast cannot read the resources of the state '{name}'.")
 
 
 def _take(objects: Iterable[tuple[Address, Tracked]], page_size: int) -> tuple[list[Resource], bool]:

@@ -83,8 +83,8 @@ def how_to_replace(name: StateName, version_id: str) -> str:
     return (
         f"To replace the state on purpose, run 'holdfast state get {name} --version {version_id} --output "
         "old.tfstate', then 'terraform state push -force old.tfstate'. With cloud {}, which does not send "
-        "-force, first write the current lineage and a higher serial into the file, and push it without "
-        "-force."
+        "-force, first write the current lineage and a serial above the current one into the file, and push "
+        "it without -force."
     )
 
 
@@ -151,21 +151,22 @@ def _readable(work: Work, version_id: str) -> Source:
         raise no_such_version(work.name, version_id)
     if isinstance(stored, Larger):
         raise TooLarge(
-            f"The version {version_id} has {stored.size} bytes, but this deployment accepts only states of "
-            f"at most {limit} bytes."
+            f"The version {version_id} has {stored.size:,} bytes, but the team accepts at most {limit:,} "
+            "bytes. Ask an operator to raise 'max_state_mb' in the team's settings."
         )
     try:
         source = Source.parse(stored.body)
     except InvalidState as error:
         raise UnreadableVersion(
-            f"The version {version_id} is not a state document, so Holdfast does not restore it. "
+            f"Holdfast cannot read the version {version_id} as a state document, so it cannot restore it. "
             f"{error.message}"
         ) from None
     if source.is_encrypted:
         raise EncryptedState(
             "The client encrypted this state, so only the client can raise the serial inside it, and "
-            "Holdfast cannot restore it. Fetch the version with 'holdfast state get --version', and push "
-            "that file with 'tofu state push -force'."
+            f"Holdfast cannot restore it. Save the version with 'holdfast state get {work.name} --version "
+            f"{version_id} --output old.tfstate', and push that file with 'tofu state push -force "
+            "old.tfstate'."
         )
     return source
 

@@ -191,8 +191,8 @@ def _check_objects(count: int) -> None:
 
 def _too_large(count: int, things: str, most: int) -> TooLarge:
     return TooLarge(
-        f"The state has at least {count:,} {things}, and this request reads only states with at most "
-        f"{most:,} {things}. Save the state with 'holdfast state get', and look at that file."
+        f"This request would read at least {count:,} {things} of the state, but it can read at most "
+        f"{most:,}. Save the state with 'holdfast state get', and look at that file."
     )
 
 

@@ -86,7 +86,8 @@ def undelete(work: Work, marker: str) -> Undeleted:
             raise
         raise LockLeft(
             f"The state '{work.name}' is back, as version {undeleted.version_id}, but the lock {info.id} of "
-            "this undelete may still be held. If that lock is held, remove it with 'holdfast lock break'."
+            f"this undelete may still be held. If 'holdfast lock show {work.name}' shows that lock, remove "
+            f"it with 'holdfast lock break {work.name}'."
         ) from error
     return undeleted
 
@@ -185,9 +186,10 @@ def _readable(work: Work, marker: str) -> tuple[HistoryEntry, NewVersion]:
         return newest, NewVersion(document.parse(old.body), old.body)
     except InvalidState as error:
         raise UnreadableVersion(
-            f"The newest version of the state '{name}', {newest.id}, is not a state document, so Holdfast "
-            f"does not restore it. {error.message} Fetch an earlier version with 'holdfast state get "
-            "--version', and push that file with 'terraform state push'."
+            f"Holdfast cannot read the newest version of the state '{name}', {newest.id}, so it cannot bring "
+            f"the state back. {error.message} Save an earlier version with 'holdfast state get {name} "
+            f"--version ID --output old.tfstate', where ID is from 'holdfast state history {name}'. Then "
+            "push that file with 'terraform state push old.tfstate'."
         ) from None
 
 

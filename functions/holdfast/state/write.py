@@ -118,8 +118,9 @@ def write(
             key = upload.key if upload else ""
             return Written(revision, superseded, version.version_id, info, new_version=True, upload=key)
     raise RacedWriter(
-        "Another client kept writing this state while this write was in progress. Run the command again. If "
-        "you work without locks, make sure that no other client works on this state."
+        "Another client kept writing this state while this write was in progress, so this write was not "
+        f"accepted. {guards.AFTER_REFUSAL} If you work without locks, make sure that no other client works "
+        "on this state."
     )
 
 

@@ -49,7 +49,7 @@ _MIN_AGE: Final = 10
 _DELETED: Final = b"deleted by "
 _LATE: Final = b"deleted late at "
 _FROZEN: Final = b"frozen until "
-_LOCK_LEFT: Final = re.compile(r" The lock \S+ of this \w+ may still be held\..*'holdfast lock break'\.")
+_LOCK_LEFT: Final = re.compile(r" The lock \S+ of this \w+ may still be held\..*'holdfast lock break \S+'\.")
 _UNTOLD: Final = frozenset({LOST, 409, 500, 503})
 """The statuses of S3 that leave the outcome unknown, or make the code retry."""
 

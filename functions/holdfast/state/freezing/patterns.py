@@ -95,7 +95,7 @@ def freeze_pattern(
     _require(pattern, caller)
     if "**" in pattern:
         raise InvalidRequest(
-            "The 'pattern' has '**', which is not allowed. To match everything below a name, write 'name/*'."
+            "The pattern must not contain '**'. To match everything below a name, write 'name/*'."
         )
     states.check(freeze, now=now)
     begun_for, place = _begin(pattern, cursor)
@@ -238,7 +238,8 @@ def _entry(entries: Sequence[PatternFreeze], freeze_id: str) -> PatternFreeze | 
 
 def _lifted(pattern: str) -> RacedWriter:
     return RacedWriter(
-        f"Another operator unfroze {pattern} while this request was in progress. Run the command again."
+        f"While this request was in progress, the pattern {pattern} was unfrozen or its freeze ended. Run "
+        "the command again."
     )
 
 
@@ -298,11 +299,11 @@ def _require(pattern: str, caller: Caller) -> None:
     try:
         check_pattern(pattern)
     except ValueError as broken:
-        rule = str(broken).replace("the scope pattern", "The 'pattern'", 1)
+        rule = str(broken).replace("the scope pattern", "The pattern", 1)
         raise InvalidRequest(f"{rule}.") from None
     if "*" not in pattern:
         raise InvalidRequest(
-            "The 'pattern' has no '*', so it matches only one state. Freeze that state by its name."
+            "The pattern has no '*', so it matches only one state. Freeze that state by its name."
         )
     if pattern.startswith(f"{RESERVED}/"):
         raise InvalidRequest(

@@ -67,8 +67,9 @@ class PatternFreeze:
         ends = f" The freeze ends at {timestamp.write(freeze.until)}." if freeze.until else ""
         return Frozen(
             holder,
-            f"The pattern {self.pattern} is frozen by {by}: {freeze.reason}. No state that matches the "
-            f"pattern can be created.{ends} 'holdfast state unfreeze' with this pattern lifts the freeze.",
+            f"The pattern {self.pattern} is frozen by {by}: {freeze.reason}. No state whose name matches the "
+            f"pattern can be created.{ends} A maintainer can lift the freeze with 'holdfast state unfreeze' "
+            "and this pattern.",
             held_by=self.by,
         )
 

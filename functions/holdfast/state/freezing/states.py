@@ -44,7 +44,7 @@ def check(freeze: Freeze, *, now: datetime) -> None:
     check_id(freeze.id)
     check_reason(freeze.reason)
     if freeze.until is not None and freeze.until <= now:
-        raise InvalidRequest("'until' must be in the future.")
+        raise InvalidRequest("The end of the freeze must be in the future.")
 
 
 def unfreeze(work: Work, freeze_id: str) -> HeldFreeze | None:
