@@ -76,7 +76,9 @@ function Events(asked: Asked) {
     const shown = rows(events);
     return (
       <>
-        <Status>{counted(shown.length, "event") + (trail.loading ? " so far …" : "")}</Status>
+        <Status>
+          {counted(shown.length, "event") + (trail.loading ? " so far …" : trail.hasMore ? " so far" : "")}
+        </Status>
         <Table<Row>
           rows={shown}
           name={({ event }) => text(event, "id")}

@@ -42,6 +42,6 @@ data "terraform_remote_state" "${label}" {
   # TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).
   # Keep them out of \`config\`, which Terraform stores in the state.
   # Any role except auditor is enough, if its scope covers ${name}.
-  # If OpenTofu encrypts the state, use /states/ and the role reader.
+  # An encrypted state needs /states/ and the role reader.
 }`;
 }

@@ -13,8 +13,8 @@ const KNOWN: Record<number, [string, string]> = {
   409: ["The state changed in the meantime", "Look at the state, then try again."],
   413: ["This is too large to show", ""],
   423: ["The state is locked or frozen", ""],
-  429: ["Too many requests at the moment", "The team shares a limit of requests. Try again"],
-  503: ["The service did not respond in time", "Nothing is lost. Try again"],
+  429: ["Too many requests", "The team shares a limit of requests. Try again"],
+  503: ["The service did not respond in time", "Try again"],
 };
 
 /** Returns the names that the API suggests for one that does not exist. */
@@ -35,7 +35,7 @@ export function words({ status, code, message, retryAfter }: ApiError): { title:
     return { title: "The page failed", advice: `${message}. This is a fault of the console: reload it.` };
   const [title, advice] = UNREADABLE.test(code)
     ? NOT_A_STATE
-    : (KNOWN[status] ?? ["The service failed", "Try again; the function's log says more."]);
+    : (KNOWN[status] ?? ["The service failed", "Try again; the log says more."]);
   const said = message.replace(/\d{4}-\d\d-\d\dT[\d:]+Z/g, exactly);
   const soon = advice.endsWith("Try again") && (retryAfter ? `in ${retryAfter} s.` : "in a few seconds.");
   return { title, advice: [status === 401 || status === 429 ? "" : said, advice, soon].filter(Boolean).join(" ") };

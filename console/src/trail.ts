@@ -132,6 +132,7 @@ export function told(event: Event, events: readonly Event[], states = 0): string
   const isHeld = /^(locked|frozen)$/.test(error); // the refusal's own word says how
   const parts = [
     name === "token.changed" && short(`token:${field("token")}`),
+    name === "session.created" && `trust ${field("trust")}`,
     error && (name === "request.failed" ? "a fault of Holdfast" : refusalWords(error)) + (isHeld ? by : ""),
     operation && !field("restored_from") && (s3Words(operation) || inSentence(operation)),
     by && !isHeld && (!freeze ? "held" : isWrite ? "frozen" : "frozen already") + by,

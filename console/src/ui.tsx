@@ -17,9 +17,7 @@ export function Shown<T>(props: { of: Loaded<T>; what: string; show: (data: T) =
   const data = error?.status === 404 ? undefined : props.of.data;
   return (
     <>
-      {error && (
-        <Problem {...{ error, again }} note={data && "The data below was loaded earlier and may be out of date."} />
-      )}
+      {error && <Problem {...{ error, again }} note={data && "The data below may be out of date."} />}
       {data && props.show(data)}
       {!data && loading && <Loading what={props.what} />}
       {hasMore && <Button onClick={again}>{loading ? "Loading …" : `Show more ${props.what}`}</Button>}
@@ -46,8 +44,8 @@ function NoState({ message }: { message: string }) {
   const names = nearest(message);
   return (
     <div class="empty unknown" role="status">
-      <strong>There is no state with this name</strong>
-      {names.length > 0 ? (
+      <strong>{message.replace(/ The nearest.*/, "")}</strong>
+      {names.length > 0 && (
         <>
           <p>Did you mean one of these?</p>
           <ul>
@@ -58,8 +56,6 @@ function NoState({ message }: { message: string }) {
             ))}
           </ul>
         </>
-      ) : (
-        <p>{message}</p>
       )}
       <p>
         <a href="#/">Look at all states</a>

@@ -26,6 +26,7 @@ export function person({ principal, owner, who }: By): string {
 export const short = (principal: string): string =>
   principal
     .replace(/^token:(\w{8})\w+$/, "token $1…")
+    .replace(/^oidc:.*?#(?=repo:|project_path:)/, "")
     .replace(/^arn:.*?role\/(?:AWSReservedSSO_(.*)_\w*|(.*))\//, "$1$2/");
 
 /**

@@ -57,6 +57,10 @@ test("People are called by name: the owner, else what the client says, in quotes
     "Read_Only/ada@corp.com",
   );
   equal(say.identity({ principal: `${role}/Deployer/ada` }), `${role}/Deployer/ada`);
+  equal(
+    say.person({ principal: "oidc:https://ci.example#repo:acme/app:ref:refs/heads/main" }),
+    "repo:acme/app:ref:refs/heads/main",
+  );
   equal(say.person({ principal: "oidc:https://ci#token:abcdefgh" }), "oidc:https://ci#token:abcdefgh");
   deepEqual(say.lockedBy({ ...LOCK, owner: "bea", freeze: FREEZE }), { principal: "token:c", owner: "bea" });
 });

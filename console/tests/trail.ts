@@ -68,6 +68,8 @@ test("An event is told in words, and its IDs are not among them", () => {
   is({ event: "state.unchanged", freeze: "f1", held_by: "Ada" }, "frozen already by Ada");
   is({ ...restored, event: "state.unchanged", restored_from: "v4", restored_serial: 4 }, "serial 10: wrong subnets");
   is({ event: "states.listed", freeze: "f1", held_by: "Ada" }, "frozen by Ada");
+  is({ event: "session.created", trust: "ci" }, "trust ci");
+  is({ event: "state.deleted", trust: "ci" }, "");
   is({ event: "request.refused", error: "locked", held_by: "Ada" }, "locked by Ada");
   is({ event: "request.refused", error: "lock_not_matched", held_by: "Ada" }, "lock not matched, held by Ada");
   is({ event: "state.frozen", freeze: "f1", reason: "<b>" }, "<b>");

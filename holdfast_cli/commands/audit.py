@@ -50,6 +50,8 @@ _SIGN_INS: Final = (Event.SIGN_IN_ACCEPTED, Event.SIGN_IN_REFUSED, Event.SIGN_IN
 _FREEZES: Final = (Event.STATE_FROZEN, Event.STATE_UNFROZEN)
 _SAY_IT: Final = (Event.STATE_RESTORED, Event.STATE_UNDELETED)
 """The events whose words say the operation."""
+_OF_ANOTHER: Final = (*_SAY_IT, Event.LOCK_FORCE_UNLOCKED)
+"""The events whose operation is not shown: their words say it, or it is that of the removed lock."""
 _USUAL: Final = ((Event.STATE_WRITTEN, "apply"),)
 """Events with the operation that they usually have, and that is not worth its room in a row."""
 _HELD: Final = ("locked", "frozen")
@@ -519,7 +521,7 @@ def _facts(event: Mapping[str, Any], known: _Known) -> list[str]:
     is_own_freeze = kind in _FREEZES and event.get("held_by") == event.get("principal")
     trust = f"trust {_text(event, 'trust')}"
     return [
-        "" if (kind, operation) in _USUAL or kind in _SAY_IT else operation,
+        "" if (kind, operation) in _USUAL or kind in _OF_ANOTHER else operation,
         f"{'frozen' if kind in _FREEZES else 'held'} by {holder}" if holder and not is_own_freeze else "",
         trust if kind == Event.SESSION_CREATED and event.get("trust") and trust != known.name(event) else "",
         _serials(event),

@@ -3,8 +3,12 @@
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Final
 
-from holdfast_cli.terminal.output import GAP, NARROWEST, columns, heading, plain, total_width, wrapped
+from holdfast_cli.terminal.output import GAP, columns, heading, plain, total_width, wrapped
+
+_LEAST: Final = 12
+"""How many cells of a cut text are shown at least."""
 
 
 def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]], *, cut_last: bool = False) -> str:
@@ -24,8 +28,8 @@ def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]], *, cut_last:
     longest_first = max(cell_len(line[0]) for line in lines)
     for line in lines[1:] if cut_last else ():
         left = room - longest_first - total_width([0, *map(cell_len, line[1:-1]), 0])
-        if len(line) == len(headings) and NARROWEST <= left < cell_len(line[-1]):
-            line[-1] = f"{set_cell_size(line[-1], left - 1).rstrip()}…"
+        if len(line) == len(headings) and _LEAST <= left < cell_len(line[-1]):
+            line[-1] = f"{set_cell_size(line[-1], left - 1).rstrip(' …')}…"
     widths = [tuple(map(cell_len, line)) for line in lines]
     starts = _starts(widths, room)
     indent = " " * starts[1]

@@ -20,7 +20,7 @@ from holdfast import timestamp
 from holdfast_cli.errors import CommandError, OutputClosedError
 from holdfast_cli.terminal import ages
 
-NARROWEST = 16
+_NARROWEST = 16
 """The smallest width of a line in cells, because narrower text is hard to read."""
 _USUAL = os.terminal_size((80, 24))
 """Columns and lines of a terminal that does not report its size."""
@@ -340,7 +340,7 @@ def _without_wide_words(lines: Sequence[Sequence[str]], room: int) -> Sequence[S
         _, number = max((width, number) for number, width in enumerate(least[1:], 1))
         words = [_unbroken(line[number]) for line in left]
         cells = ["" if width == max(words) else line[number] for line, width in zip(left, words, strict=True)]
-        if max(words) <= NARROWEST or 2 * cells.count("") >= len(left):
+        if max(words) <= _NARROWEST or 2 * cells.count("") >= len(left):
             break
         for line, cell in zip(left, cells, strict=True):
             line[number] = cell
@@ -415,7 +415,9 @@ def _widest(lines: Sequence[Sequence[str]]) -> list[int]:
 def _least(lines: Sequence[Sequence[str]]) -> list[int]:
     """Return the smallest widths of columns in which no word is broken."""
     words = (max(map(_unbroken, column)) for column in zip(*lines, strict=True))
-    return [max(min(width, NARROWEST), longest) for width, longest in zip(_widest(lines), words, strict=True)]
+    return [
+        max(min(width, _NARROWEST), longest) for width, longest in zip(_widest(lines), words, strict=True)
+    ]
 
 
 def total_width(widths: Sequence[int]) -> int:
@@ -444,7 +446,7 @@ def _broken(text: str, room: int, more: int = 0) -> list[str]:
     """Break a text into lines, at its spaces and between wide letters; the first line has `more` cells."""
     from rich.cells import cell_len, chop_cells
 
-    room = max(room, NARROWEST)
+    room = max(room, _NARROWEST)
     if cell_len(text) <= room + more:
         return [text]
     lines: list[str] = []

@@ -13,13 +13,15 @@ _OF_ROLE: Final = re.compile(
     r"arn:.*?:assumed-role/(?:AWSReservedSSO_(?P<set>.*)_\w*|(?P<role>.*))/(?P<session>.*)"
 )
 """The principal of a session of an IAM role. IAM Identity Center names a role after a permission set."""
+_OF_JOB: Final = re.compile(r"oidc:.*?#(?P<subject>(?:repo|project_path):.*)")
+"""The principal of a job of GitHub or GitLab. Another subject could look like a person or a token."""
 
 
 def person(principal: str | None, owner: str | None, who: str | None) -> str:
     """Return who did something in one name: the owner of the credentials, else what the client says.
 
     What the client says is in quotes, because it proves nothing. Without both it is the principal, of a role
-    in AWS its name and the session's.
+    in AWS its name and the session's, of a job of GitHub or GitLab its subject.
 
     >>> person("token:x", "bob@example.com", "bob@desk"), person("token:x", None, "bob@desk")
     ('bob@example.com', '"bob@desk"')
@@ -27,11 +29,15 @@ def person(principal: str | None, owner: str | None, who: str | None) -> str:
     'the token x'
     >>> person("arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_Developer_1a2b3c4d5e6f7a8b/ada", "", "")
     'Developer/ada'
+    >>> person("oidc:https://ci.example#repo:acme/network:ref:refs/heads/main", "", "")
+    'repo:acme/network:ref:refs/heads/main'
     """
     if owner:
         return owner
     if who and who != principal:
         return claimed(who)
+    if of_job := _OF_JOB.fullmatch(principal or ""):
+        return of_job["subject"]
     if of_role := _OF_ROLE.fullmatch(principal or ""):
         return f"{of_role['set'] or of_role['role']}/{of_role['session']}"
     return called(principal, "") if principal else ANOTHER_PROGRAM

@@ -201,7 +201,7 @@ def test_a_token_with_several_grants_sees_of_each_state_what_it_may(
 
 ANSWERS = {
     503: ('{"error": "undecided", "message": "S3 did not confirm."}', "The service did not respond in time"),
-    429: ('{"message": "Too Many Requests"}', "Too many requests at the moment"),
+    429: ('{"message": "Too Many Requests"}', "Too many requests"),
 }
 """Status -> a response with it, the second one as API Gateway makes it, and what the page says."""
 
@@ -217,7 +217,7 @@ def test_a_temporary_failure_says_what_to_do_and_the_page_keeps_what_it_has(
     answer = {"status": status, "body": body, "headers": {"Retry-After": "7"}}
     console.page.route("**/manage/v1/**", lambda route: route.fulfill(**answer))
     console.page.clock.fast_forward(11_000)
-    console.shows(told, "Try again in 7 s.", "The data below was loaded earlier and may be out of date.")
+    console.shows(told, "Try again in 7 s.", "The data below may be out of date.")
     expect(console.link("network/prod")).to_be_visible()
     console.open("#/states/network/prod")
     console.shows(told)

@@ -366,7 +366,7 @@ def test_resources_that_are_not_shown_yet_count(new_console: NewConsole) -> None
 
 def test_a_name_that_does_not_exist_leads_to_the_nearest_and_to_the_list(new_console: NewConsole) -> None:
     console = new_console("reader", "#/states/network/prodd")
-    console.shows("There is no state with this name")
+    console.shows("There is no state 'network/prodd'.", "Did you mean one of these?")
     expect(console.page.get_by_role("alert")).to_have_count(0)
     expect(console.link("Configuration")).to_have_count(0)
     expect(console.link("Look at all states")).to_be_visible()

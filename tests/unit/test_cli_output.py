@@ -420,7 +420,8 @@ def test_a_last_cell_of_which_enough_fits_is_cut_if_that_is_wanted(monkeypatch: 
     rows = [
         (*usual, "the build runner was gone"),
         (*usual, "the runner 日本 was gone"),
-        (*usual[:3], 25 * "s", "the runner was gone"),  # 15 cells are left for the reason
+        (*usual, "the runner was gon… too"),
+        (*usual[:3], 29 * "s", "the runner was gone"),  # 11 cells are left for the reason
     ]
 
     _, *whole = flowing(OF_EVENTS, rows).splitlines()
@@ -430,7 +431,8 @@ def test_a_last_cell_of_which_enough_fits_is_cut_if_that_is_wanted(monkeypatch: 
     assert lines == [
         "12 min  lock broken  bea@example.com  payments/gateway/prod  the build runner w…",
         "12 min  lock broken  bea@example.com  payments/gateway/prod  the runner 日本 wa…",
-        f"12 min  lock broken  bea@example.com  {25 * 's'}",
+        "12 min  lock broken  bea@example.com  payments/gateway/prod  the runner was gon…",
+        f"12 min  lock broken  bea@example.com  {29 * 's'}",
         "        the runner was gone",
     ]
 
