@@ -356,8 +356,8 @@ request and once for each call of the authorizer |
 {_AUDIT_MEGABYTES} MB |
 | each call of a function | {_WARM_MS} ms, in addition to a cold start; a call of a warm `audit_trail` takes \
 {_AUDIT_WARM_SECONDS} s |
-| requests to KMS | one for each `GET` and `PUT` of S3; in fact, S3 sends fewer requests, because it uses an \
-S3 Bucket Key |
+| requests to KMS | one for each `GET` and `PUT` request to S3; in fact, S3 sends fewer requests to KMS, \
+because it uses an S3 Bucket Key |
 | logs | {_LOG_KB} KB for each request to the API, kept for {team.audit_retention} days; \
 {_S3_LOG_KB} KB for each request to S3, kept for {team.log_retention} days |
 | data out | {_PLAN.count(READ)} reads for each command, {_STATE_KB} KB each, to the internet |
@@ -369,12 +369,13 @@ last month of the first year |
 | What | Costs |
 | --- | --- |
 | several teams | each stack has its own functions, and by default its own key. Without any run, \
-{_TEAMS} stacks cost {_TEAMS * idle:.2f} dollars a month. If {_TEAMS} teams share one stack, and each has \
-its own [scope](../use/access.md#scopes), the stack costs {idle:.2f} dollars. A run costs the same in both \
-cases. The amounts of `alarms`, `notify`, `watch` and `replica` below are for each stack that has the \
+{_TEAMS} stacks cost {_TEAMS * idle:.2f} dollars a month. If {_TEAMS} teams share one stack, and each team \
+has its own [scope](../use/access.md#scopes), the stack costs {idle:.2f} dollars. A run costs the same in \
+both cases. The amounts of `alarms`, `notify`, `watch` and `replica` below are for each stack that has the \
 setting |
 | `keep_warm = true`, the default | {keep_warm_price():.2f} dollars a month, even without requests |
-| `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, which send [more requests](../understand/speed.md) |
+| `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, which send [more requests](../understand/speed.md) \
+than with `backend "http"` |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old versions |
 | a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB \
 of a request or response as one request |
@@ -382,14 +383,14 @@ of a request or response as one request |
 cold start; the requests to S3 cost extra |
 | a long apply | {_ten_minutes(memory):.4f} dollars for each ten minutes; logs and versions cost extra |
 | `log_retention`, `audit_retention` | {_LOG_GB_MONTH} dollars a month for each GB in CloudWatch Logs, and \
-{_S3_GB_MONTH} dollars a month for each GB of S3's access logs |
+{_S3_GB_MONTH} dollars a month for each GB of S3 access logs |
 | `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
 {alarms_price(alarmed):.2f} dollars with `watch` |
 | `notify` | {_CUSTOM_METRIC + _ALARM_METRIC:.2f} dollars a month, \
 and the price of [SNS](https://aws.amazon.com/sns/pricing/) messages |
-| `watch` | {_watch_price():.2f} dollars a month with its probe. This amount includes {_WATCHED:.2f} dollars \
-for metrics, which the second amount of the row `alarms` also includes. The requests to S3 cost extra: \
-720 a month for each 1,000 states, 720 for each lock and 720 for each token |
+| `watch` | {_watch_price():.2f} dollars a month, including its [probe](watching.md). This amount includes \
+{_WATCHED:.2f} dollars for metrics. The amount of `alarms` with `watch` includes the same metrics. \
+The requests to S3 cost extra: 720 a month for each 1,000 states, 720 for each lock and 720 for each token |
 | `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
 and the storage of each version a second time. With `notify`, S3 needs metrics to report a failed copy. \
 They cost {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars a month more, unless `notify.events` omits \
