@@ -393,8 +393,8 @@ and the price of [SNS](https://aws.amazon.com/sns/pricing/) messages |
 The requests to S3 cost extra: 720 a month for each 1,000 states, 720 for each lock and 720 for each token |
 | `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
 and the storage of each version a second time. With `notify`, S3 needs metrics to report a failed copy. \
-They cost {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars a month more, unless `notify.events` omits \
-`replica.failed` |
+These metrics cost {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars a month more, unless \
+`notify.events` omits `replica.failed` |
 | `audit_archive` | at most {1_000 * _PUT:.3f} dollars for 1,000 events, and the storage of the events in S3 |
 | a stranger who sends requests at the highest rate for a month | {_floods(memory)} |
 | AWS Config, GuardDuty or a trail of S3 data events, if the account uses them | these services also bill \
