@@ -65,7 +65,9 @@ function Ask<D>(props: Asking<D>) {
       if (error.status >= 400 && error.status < 500 && error.status !== 429) {
         sent.current = null;
         const state = props.name ? await get<State>(`states/${props.name}`).catch(() => undefined) : undefined;
-        setProblem(props.look?.(state) ?? say.refusal(error.code, error.message, props.undone, state, props.seen));
+        const how = props.look?.(state);
+        const { code, message } = error;
+        setProblem((code === "frozen" && how) || say.refusal(code, message, props.undone, state, props.seen));
         props.onDone();
       } else {
         setProblem(`${title}. ${advice} It may have taken effect; trying again is safe.`);
@@ -155,7 +157,7 @@ export function BreakLock({ lock, ...shared }: OfLock) {
       <p>
         It was acquired <Age at={lock.since} /> by <By of={lock} />
         {lock.operation && ` for ${say.inSentence(lock.operation)}`}. Once it is removed, a client that still works
-        under it cannot write any more. A lock that a client acquired later is not removed.
+        under it cannot write any more. A later lock is not removed.
       </p>
       <Identities of={{ "Locked by": lock }} lock={id} />
       <Why />
@@ -312,7 +314,7 @@ export function Restore({ version, current, ...shared }: Shared & { version: Ver
     if (now?.version) setSeen({ ...seen, ...now, version: now.version });
     const own = now?.lock?.principal === me?.principal ? now?.lock?.freeze?.id : undefined;
     setFrozen(own);
-    return own && "You froze this state. The version is written under your freeze.";
+    return own && "You froze this state. Press Restore again to write under your freeze.";
   };
   const title = `Restore ${say.versionWords(version)} of ${name}`;
   return (

@@ -125,8 +125,8 @@ function Matches({ page, isSearching }: { page: Page; isSearching: boolean }) {
       </p>
       {isSearching && <progress aria-label="Searched" max={left === null ? undefined : all} value={searched} />}
       {!page.next && !states.length && (
-        <Empty title="No state has such a resource">
-          Only states that you may read were searched, as they are now; sensitive values are not compared.
+        <Empty title="No searched state has it">
+          Only states that you may read were searched; sensitive values are not compared.
         </Empty>
       )}
       <ul class="found">

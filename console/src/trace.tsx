@@ -52,7 +52,7 @@ function Traced({ name, address, version }: Asked) {
     const compared = read.reduce((sum, page) => sum + page.compared, 0);
     return (
       <>
-        <Status>{`${counted(compared, "version")} compared${pages.loading ? " so far …" : ""}, ${steps.length} changed it.`}</Status>
+        <Status>{`${steps.length} of ${counted(compared, "version")} changed it${pages.loading ? " so far …" : "."}`}</Status>
         <ul class="plan">
           {steps.map(({ from, to, change }) => (
             <li key={to.version}>

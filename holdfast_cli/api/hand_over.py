@@ -163,7 +163,10 @@ def page(
             private_file.create(file, text(address, given, fragment).encode())
         except OSError as error:
             raise CommandError(
-                f"The page that hands the credentials to the browser cannot be written: {error.strerror}."
+                f"The page that hands the credentials to the browser cannot be written in "
+                f"{_folder(environment) or tempfile.gettempdir()}: {error.strerror}. Make this folder "
+                "writable. You can also open the address that `holdfast console --print` prints, and paste a "
+                "token there."
             ) from error
         yield file
     finally:

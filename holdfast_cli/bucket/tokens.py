@@ -52,7 +52,8 @@ def create(
 ) -> tuple[Token, str]:
     """Create a token in a team's bucket. Return its record and its secret, which is not stored."""
     unknown = (
-        "Run the command again. The request may have created a token, but nobody has the token's secret."
+        "Run the command again. The request may have created a token whose secret nobody has. If `holdfast "
+        "token list` shows such a token, revoke it."
     )
     interrupted = (
         "`holdfast token list` shows whether a token was created. If so, its secret is lost: revoke the "
@@ -149,7 +150,8 @@ def rotate(
     """
     look = (
         f"`holdfast token show {token_id}` shows when the token was last rotated. If this command rotated "
-        "it, the new secret is lost, and the old secret expires: create another token."
+        "it, the new secret is lost, and the old secret expires: create another token. Otherwise run the "
+        "command again."
     )
     unknown = f"The rotation may have taken effect. {look}"
     with as_lines(stack, outcome_unknown=unknown, interrupted=look):

@@ -36,7 +36,9 @@ def _profile_option(default: str | None) -> Option:
 def _setting(value: str) -> str:
     # `choices` would refuse an empty list.
     if value not in profiles.RULES:
-        raise argparse.ArgumentTypeError(f"a profile has {', '.join(profiles.RULES)}, but no {value!r}")
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a setting of a profile: use {', '.join(profiles.RULES)}"
+        )
     return value
 
 

@@ -192,7 +192,7 @@ def _warning(what: str, who: "v1.Principal", api: "Api") -> Warned:
         *ends,
         ("text", ". Sign out when you are done. "),
         ("code", f"holdfast console --duration {rules.shown(_LONGEST)}"),
-        ("text", " gives the browser a new session instead, if AWS credentials sign you in."),
+        ("text", " gives the browser a new session instead, if you can sign in with AWS credentials."),
     )
 
 

@@ -305,7 +305,7 @@ def _close(args: argparse.Namespace, run: Run) -> None:
     if not any(outcome.word == closing.CLOSED for outcome in outcomes):
         more = " Nothing was closed."
     elif args.bucket_policy:
-        more = " The bucket's policy refuses every write of the closed states."
+        more = " The bucket's policy refuses every write to the closed states."
     _report(args, outcomes, more)
 
 

@@ -227,8 +227,9 @@ def _write_after(
     lines += _not_current(late)
     if not is_fenced:
         lines.append(
-            "The old bucket cannot be read, so it is unknown whether the newest versions of the states were "
-            "copied. Check that `holdfast state history` shows the last apply of each pipeline."
+            "The old bucket was not compared, because the command could not make it refuse writes. So it is "
+            "unknown whether S3 copied the newest versions of the states. For each state, check that "
+            "`holdfast state history STATE` shows the last apply of its pipeline."
         )
     if changed and here.newest:
         hours = int(recovering.LATELY.total_seconds()) // 3600

@@ -282,7 +282,7 @@ def _remove(args: argparse.Namespace) -> None:
     )
     done = f"Removed the trust record {record.name} of the team {found.team}"
     with output.after(f"{done}."):
-        text = f"{done}: {whose} refused within 60 seconds."
+        text = f"{done}: {whose} refused after at most 60 seconds."
         output.write_either(text, _document(record) if args.json else None)
 
 

@@ -60,7 +60,8 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
             Level.PROBLEM,
             f"S3 cannot encrypt with the key {key}, which has the key spec {found['KeySpec']} and the key "
             f"usage {found['KeyUsage']}.",
-            "In teams.toml, replace the ARN by that of a symmetric KMS key with key usage ENCRYPT_DECRYPT.",
+            "In the setting `key`, write the ARN of a symmetric KMS key with the key usage ENCRYPT_DECRYPT. "
+            "From `previous_keys`, remove this ARN.",
         )
         return
     if (state := found["KeyState"]) != "Enabled":

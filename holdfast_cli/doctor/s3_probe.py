@@ -106,7 +106,12 @@ class _Probe:
                 "Of several concurrent writers, exactly one succeeds.",
                 _NOT_S3,
             ),
-            ("delete", self._delete, "If-Match deletes the version that it names and no other.", _NOT_S3),
+            (
+                "delete",
+                self._delete,
+                "A delete with If-Match affects only an object with the ETag that it names.",
+                _NOT_S3,
+            ),
             ("remove_version", self._remove_version, "Removing a version keeps all other versions.", _NOT_S3),
             ("read", self._read, "A read returns the last write.", _NOT_S3),
             ("metadata", self._metadata, "User metadata comes back as it was written.", _NOT_S3),

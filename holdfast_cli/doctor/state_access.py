@@ -157,7 +157,7 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
     around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
     response = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
     if response.status == 403:
-        return " (with the role auditor or maintainer, this check also shows who deleted it)"
+        return " (with the role maintainer, this check also shows who deleted it)"
     if response.status != 200:
         return f" (who deleted it is not known: the API responds with {response.status})"
     for event in form.read(v1.Activity, response.json()).events:

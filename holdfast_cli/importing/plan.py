@@ -123,7 +123,7 @@ def _parse(document: Mapping[str, Any]) -> Plan:
         )
     addresses, options = document.get("source"), document.get("options", {})
     if not _is_list_of_text(addresses) or not addresses:
-        raise ValueError("'source' must be a list of addresses")
+        raise ValueError("'source' must be a list of at least one address")
     if not _is_table_of_text(options):
         raise ValueError("the values in [options] must be strings")
     listed = document.get("states", [])

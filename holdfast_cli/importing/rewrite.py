@@ -518,7 +518,8 @@ def _around(states: Mapping[str, StateName]) -> tuple[str, str]:
         common = around if common is None else common & around
     if common is None or len(common) != 1:
         raise _ByHandError(
-            f"no expression with the unit's path gives the new names {_shown(states)}: {_BY_HAND}"
+            "`path_relative_to_include()` does not lead to exactly one rule for the new names, which are "
+            f"{_shown(states)}: {_BY_HAND}"
         )
     return common.pop()
 

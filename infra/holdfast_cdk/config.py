@@ -178,7 +178,7 @@ def _team(name: str, settings: object) -> Team:
 def _check_replica(team: Team, region: str) -> None:
     if not (team.account and team.region):
         raise ConfigError(
-            f"team '{team.name}': the setting replica needs the settings account and region; write both"
+            f"team '{team.name}': the setting 'replica' needs the settings 'account' and 'region'; write both"
         )
     if region == team.region:
         raise ConfigError(

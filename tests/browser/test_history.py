@@ -349,7 +349,7 @@ def test_a_resource_says_which_versions_changed_it_also_before_it_was_moved(
     console = new_console("reader", f"#/states/{written}/-/resource/aws_s3_bucket.documents")
     entries = console.page.locator(".plan > li")
     console.button("Which versions changed it?").click()
-    console.shows("3 versions compared, 2 changed it")
+    console.shows("2 of 3 versions changed it.")
     expect(entries.nth(0)).to_contain_text("moved serial 9")
     expect(entries.nth(1)).to_contain_text("changed serial 5")
     expect(entries.nth(1)).to_contain_text("lifecycle")
@@ -357,7 +357,7 @@ def test_a_resource_says_which_versions_changed_it_also_before_it_was_moved(
     earlier = strict.versions(written)[-2].id
     console.open(f"#/states/{written}/-/resource/{DATABASE}/{earlier}")
     console.button("Which versions changed it?").click()
-    console.shows("2 versions compared, 1 changed it")
+    console.shows("1 of 2 versions changed it.")
     expect(entries).to_contain_text("added serial 4")
     entries.get_by_role("link").click()
     console.page.wait_for_url("**/-/diff/**")

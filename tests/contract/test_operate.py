@@ -185,7 +185,7 @@ def test_an_id_that_no_version_of_the_state_has_is_refused_before_the_lock(team:
 @pytest.mark.parametrize(
     ("old", "current", "refusal", "says"),
     [
-        (encrypted_state(1, "AAAA"), state(2), EncryptedState, "state push -force"),
+        (encrypted_state(1, "AAAA"), state(2), EncryptedState, "docs/operate/history.md has the steps"),
         (b"", state(2), UnreadableVersion, "as a state document"),
         (b"[]", state(2), UnreadableVersion, "as a state document"),
         (state(1, content="x" * 1000), state(2), TooLarge, r"has [\d,]+ bytes.* at most 1,000"),

@@ -525,7 +525,7 @@ MISSING: Mapping[str, tuple[list[Reply], str, str]] = {
     "for a writer": (
         [said(DELETED), READER],
         "problem",
-        "with the role auditor or maintainer, this check also shows who deleted it",
+        "with the role maintainer, this check also shows who deleted it",
     ),
     "never there": ([refused(404, "no_state", "There is no state.")], "ok", "does not exist yet"),
     "an older stack": ([Reply(404, b"{}")], "note", "404"),

@@ -415,7 +415,8 @@ def test_a_removed_record_is_gone_and_the_others_stay(aws: Aws, who: tuple[str, 
     text = aws.output("trust", "remove", "network-main")
 
     assert text == (
-        f"Removed the trust record network-main of the team payments: {whose} refused within 60 seconds.\n"
+        f"Removed the trust record network-main of the team payments: {whose} refused after at most 60 "
+        "seconds.\n"
     )
     assert [record.name for record in stored(aws)] == ["a"]
 

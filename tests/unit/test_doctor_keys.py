@@ -76,8 +76,8 @@ def fake_kms(policy: Any = POLICY, **changed: str) -> Any:
             f"Run `aws kms cancel-key-deletion {WHICH}`, then `aws kms enable-key {WHICH}`.",
         ),
         (fake_kms(KeyState="PendingImport"), "as the documentation of KMS says for this key state"),
-        (fake_kms(KeySpec="RSA_2048"), "a symmetric KMS key with key usage"),
-        (fake_kms(KeyUsage="GENERATE_VERIFY_MAC"), "a symmetric KMS key with key usage"),
+        (fake_kms(KeySpec="RSA_2048"), "a symmetric KMS key with the key usage"),
+        (fake_kms(KeyUsage="GENERATE_VERIFY_MAC"), "a symmetric KMS key with the key usage"),
         (
             fake_kms({"Statement": [allow({"AWS": ROOT}, "kms:Decrypt")]}),
             f"Allow {ROOT} to use kms:Decrypt and kms:GenerateDataKey",

@@ -321,7 +321,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "a unit with workspaces": (
         S3,
         remote_state("s3", "    " + KEY.format(f"live/many/{UNIT}/terraform.tfstate")),
-        "no expression with the unit's path gives the new names many/a (a), many/a/dev (env:/dev/a)",
+        "does not lead to exactly one rule for the new names, which are many/a (a), many/a/dev (env:/dev/a)",
     ),
     "an unknown key": (
         S3,
@@ -376,7 +376,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "units without a rule": (
         S3,
         remote_state("s3", "    " + KEY.format(f"live/odd/{UNIT}/terraform.tfstate")),
-        "no expression with the unit's path gives the new names odd/a (a), odd/c (b)",
+        "does not lead to exactly one rule for the new names, which are odd/a (a), odd/c (b)",
     ),
     "units with other expressions": (
         S3,

@@ -178,7 +178,14 @@ def _read(work: Work, version_id: str | None) -> Object:
     name = work.name
     stored = work.store.read_at_most(name.state_key, LARGEST_READ, version_id)
     if stored is None:
-        raise no_such_version(name, version_id) if version_id else NoState(f"There is no state '{name}'.")
+        raise (
+            no_such_version(name, version_id)
+            if version_id
+            else NoState(
+                f"There is no state '{name}'. 'holdfast state list' shows the states in your scope, and with "
+                "'--deleted' the deleted states."
+            )
+        )
     if isinstance(stored, Larger):
         raise TooLarge(
             f"The state has {stored.size} bytes, but Holdfast can read the resources only of states of at "

@@ -165,8 +165,8 @@ def _readable(work: Work, version_id: str) -> Source:
         raise EncryptedState(
             "The client encrypted this state, so only the client can raise the serial inside it, and "
             f"Holdfast cannot restore it. Save the version with 'holdfast state get {work.name} --version "
-            f"{version_id} --output old.tfstate', and push that file with 'tofu state push -force "
-            "old.tfstate'."
+            f"{version_id} --output terraform.tfstate'. OpenTofu can decrypt this file and push its content: "
+            "docs/operate/history.md has the steps."
         )
     return source
 

@@ -188,7 +188,10 @@ A_KEY = f'"kms", "s3" or the ARN of a KMS key, as in "{KEY}"'
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ('region = "eu-central-1"', "the setting replica needs the settings account and region; write both"),
+        (
+            'region = "eu-central-1"',
+            "the setting 'replica' needs the settings 'account' and 'region'; write both",
+        ),
         (
             'account = "123456789012"\nregion = "eu-west-1"',
             'replica.region = "eu-west-1" is the team\'s own region, so the replica would be lost together '
