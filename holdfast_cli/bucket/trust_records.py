@@ -84,7 +84,9 @@ def update(
     The write is retried only after concurrent changes of other records. After another update of the same
     record, a retry could grant again what that update had removed.
     """
-    unknown = f"Before you run the command again, check with `holdfast trust list` what {name} grants."
+    unknown = (
+        f"Before you run the command again, check with `holdfast trust show {name}` whether it was updated."
+    )
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
         identity = caller_arn(session)
         made: list[tuple[Trust, Trust]] = []

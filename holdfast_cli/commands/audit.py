@@ -102,7 +102,7 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
             type=rules.state,
             default=None,
             metavar="STATE",
-            help="show only events of this state; default: events of all states",
+            help="show only events of this state",
         ),
         either(
             option(

@@ -43,10 +43,11 @@ sessions of a host or address.""",
 )
 def _run(args: argparse.Namespace) -> None:
     if args.verb == "store":
+        variable = "" if ":" in args.host else f", or export {cloud_config.token_variable(args.host)}"
         raise CommandError(
-            "Nothing was stored: holdfast signs in by itself, and stores no token. To use a stored token "
-            f"for {args.host}, write a `credentials` block into the CLI configuration, or export "
-            f"{cloud_config.token_variable(args.host)}."
+            "Nothing was stored: holdfast signs in by itself, and does not store tokens from `terraform "
+            f"login` or `tofu login`. To use a token for {args.host}, write a `credentials` block into the "
+            f"CLI configuration{variable}."
         )
     try:
         if args.verb == "forget":

@@ -403,7 +403,10 @@ def _is_left(outcomes: Sequence[_Outcome]) -> bool:
 
 def _so_far(outcomes: Mapping[str, _Outcome]) -> str:
     done = sum(outcome.result in _DONE for outcome in outcomes.values())
-    return f"Done so far: at least {done} of the states. You can run the command again."
+    if not done:
+        return "No state is known to be changed."
+    were = "state was" if done == 1 else "states were"
+    return f"At least {done} {were} changed. You can run the command again."
 
 
 def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outcome | None = None) -> None:

@@ -291,7 +291,7 @@ written after its import. It closes no state while a state of the plan is not im
     option(
         "--bucket-policy",
         action="store_true",
-        help="s3: also deny writes by the bucket's policy, to stop clients that do not lock",
+        help="s3: also let the bucket's policy deny writes, to stop clients that do not lock",
     ),
 )
 def _close(args: argparse.Namespace, run: Run) -> None:

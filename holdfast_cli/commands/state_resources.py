@@ -82,7 +82,7 @@ masked. A state may lack such marks, especially if an older client wrote it.
         "--module",
         type=rules.unicode_text,
         metavar="ADDRESS",
-        help="show only resources of this module and of the modules in it, such as module.eu",
+        help="show only resources of this module, such as module.eu, and of the modules in it",
     ),
     option(
         "--show-values",

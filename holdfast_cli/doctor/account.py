@@ -421,6 +421,13 @@ def _administrator(iam: Any, arn: str) -> Iterator[Outcome]:
     name = path.rpartition("/")[2]
     if kind == "user":
         found = existing(iam.get_user, "NoSuchEntity", UserName=name)
+    elif kind != "role":
+        yield (
+            Level.PROBLEM,
+            f"key_administrators has {arn}, which is not the ARN of a role or user.",
+            "In the setting, write an ARN such as arn:aws:iam::123456789012:role/security.",
+        )
+        return
     else:
         found = existing(iam.get_role, "NoSuchEntity", RoleName=name)
     there = None if found is None else found[kind.capitalize()]["Arn"]

@@ -89,7 +89,7 @@ class HttpBackend(PlainSource):
             return "", "any client, because the option --lock-address is missing"
         return (
             "clients with the same lock_address",
-            "clients without lock_address or with -lock=false, and force-unlock",
+            "clients without lock_address, clients with -lock=false, or force-unlock",
         )
 
     def _lock_address(self, state: str) -> str:

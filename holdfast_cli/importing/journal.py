@@ -197,7 +197,7 @@ class Journal:
             self.note(Begin(api, source))
         elif self._begun.api != api:
             raise CommandError(
-                f"This plan's states were imported into {self._begun.api}, but you are signed in to {api}. "
+                f"The journal of this plan was begun for {self._begun.api}, but you are signed in to {api}. "
                 f"Sign in to {self._begun.api}, or write a new plan to another file."
             )
         elif self._begun.source != source:

@@ -328,7 +328,7 @@ class S3Source:
                 kind.remove(state, info)
 
     def stopped_by_lock(self) -> tuple[str, str]:
-        never = "clients that do not lock, and `force-unlock`"
+        never = "clients that do not lock, or `force-unlock`"
         for kind in self.locks:
             if isinstance(kind, _LockItems):
                 return f'clients with `use_lockfile` or with `dynamodb_table = "{kind.table}"`', never

@@ -139,7 +139,10 @@ def _team(name: str, settings: object) -> Team:
     if not names.is_name(name):
         raise ConfigError(f"team {name!r}: the name must be {names.NAME_RULE}")
     if not isinstance(settings, dict):
-        raise ConfigError(f"team '{name}': must be a table [teams.{name}]")
+        raise ConfigError(
+            f"[teams] contains {name!r}, which is not a table; write the settings of each team into a table "
+            "of its own, such as [teams.payments]"
+        )
     for key in settings:
         if key in GONE:
             raise ConfigError(f"team '{name}': the setting {key} was removed: {GONE[key]}")

@@ -21,9 +21,9 @@ from holdfast_cdk.settings import as_toml
 from holdfast_cdk.team_settings import LOCAL_ACCOUNT, Team
 
 _HEADER = """\
-# The place of each team's stack. `cdk` writes this file; commit it together with the teams file.
-# With it, `cdk` refuses to deploy a renamed or moved team, which would get a new stack without its states.
-# docs/operate/settings.md names the only cases in which to remove an entry.
+# The place, keys and networks of each team's stack. `cdk` writes this file; commit it together with the
+# teams file. With it, `cdk` refuses to deploy a renamed or moved team, which would get a new stack without
+# its states. docs/operate/settings.md of Holdfast names the only cases in which to remove an entry.
 """
 _RESTORE = "restore the file from version control, or use the release of Holdfast that wrote it"
 _REMEMBERED = ("account", "region", "key", "previous_keys", "networks")

@@ -577,6 +577,7 @@ def test_every_request_leaves_one_line_with_what_the_audit_trail_keeps_and_no_co
         "serial": 3,
         "version_id": restored["version"],
         "restored_from": first,
+        "restored_serial": 1,
         "reason": "back to Tuesday",
     }
     assert told == [

@@ -207,7 +207,7 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
     )
     stopped = (
         'The locks stop clients with `use_lockfile` or with `dynamodb_table = "locks"`. They do not stop '
-        "clients that do not lock, and `force-unlock`."
+        "clients that do not lock, or `force-unlock`."
     )
     told = "This state has moved to <address>/states/harbour/prod: change the backend block."
     undone = "Only to go back to this old backend, run 'holdfast import reopen', which releases this lock."

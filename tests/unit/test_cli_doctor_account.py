@@ -173,7 +173,9 @@ def topic(*statements: Mapping[str, str]) -> dict[str, Answer]:
 
 OK, NOTE, PROBLEM = Level
 OWN, GIVEN = f'key = "{KEY}"', f'previous_keys = ["{KEY}"]'
-BY_ROLE, BY_USER = (f'key_administrators = ["{arn}"]' for arn in (ROLE, USER))
+BY_ROLE, BY_USER, BY_GROUP = (
+    f'key_administrators = ["{arn}"]' for arn in (ROLE, USER, USER.replace(":user/", ":group/"))
+)
 NOTIFY, ALARMS = (f'{setting} = {{ topic = "{TOPIC}" }}' for setting in ("notify", "alarms"))
 SMALL_QUOTA: dict[str, Answer] = {"apigateway__get_account": SMALL}
 NO_ROLE: dict[str, Answer] = {"iam__get_role": ("NoSuchEntity", 404)}
@@ -222,6 +224,7 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
         (BY_USER, user(USER), "keys.administrators", OK, ""),
         (BY_ROLE, NO_ROLE, "keys.administrators", PROBLEM, "Create the role, or"),
         (BY_USER, NO_USER, "keys.administrators", PROBLEM, f"names the user {USER}, which does not exist"),
+        (BY_GROUP, {}, "keys.administrators", PROBLEM, "which is not the ARN of a role or user"),
         (BY_ROLE, role(OTHER_PATH), "keys.administrators", PROBLEM, f"write {OTHER_PATH}."),
         (ALARMS, topic({"Effect": "Allow"}, {"Effect": "Allow"}), "topics.usable", OK, "alarms.topic: "),
         (NOTIFY, topic({"Effect": "Deny", "Sid": "OnlyOthers"}), "topics.usable", NOTE, "OnlyOthers"),

@@ -201,7 +201,7 @@ def test_a_pattern_is_frozen_page_by_page_and_a_name_that_a_later_page_freezes_i
     stub.reply(*(of_pattern(frozen=("network/eu",), next_="more"),) * 2)  # without an end
     line = failure(stub, *FREEZE, "network/*", *REASON, "--yes")
     assert "did not return all states" in line
-    assert "Done so far: at least 1 of the states" in line
+    assert "At least 1 state was changed. You can run the command again." in line
 
 
 @pytest.mark.parametrize("states", ["network/*", "network/"])
@@ -321,7 +321,7 @@ def test_a_refusal_that_is_not_about_one_state_ends_it_with_what_is_done(stub: A
     line = failure(stub, *FREEZE, "network/*", *REASON)
 
     assert "The role 'writer'" in line
-    assert "Done so far: at least 2 of the states" in line
+    assert "At least 2 states were changed. You can run the command again." in line
 
 
 def test_a_pattern_that_matches_nothing_yet_is_frozen(stub: ApiStub) -> None:

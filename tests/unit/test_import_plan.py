@@ -257,7 +257,7 @@ def test_a_journal_belongs_to_one_api(tmp_path: Path) -> None:
     with Journal.opened(tmp_path / "move.toml") as journal:
         journal.begin("https://a.example.com", Settings(("s3://old",)))
         journal.begin("https://a.example.com", Settings(("s3://old",)))
-        with pytest.raises(CommandError, match=r"imported into https://a\.example\.com"):
+        with pytest.raises(CommandError, match=r"begun for https://a\.example\.com"):
             journal.begin("https://b.example.com", Settings(("s3://old",)))
 
 

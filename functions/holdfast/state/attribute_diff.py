@@ -14,7 +14,7 @@ from holdfast.state.sensitivity import WHOLE, Marks, is_dynamic
 from holdfast.state.tracked import Tracked
 
 INSTEAD_FILES: Final = (
-    "Save both versions with 'holdfast state get STATE --version ID', and compare the two files."
+    "Save each version with 'holdfast state get STATE --version ID --output FILE', and compare the two files."
 )
 """Advice if two versions are too large to be compared."""
 INSTEAD: Final = (

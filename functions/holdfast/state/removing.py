@@ -112,8 +112,9 @@ def break_exactly(work: Work, lock_id: str, version_id: str) -> ForceUnlocked:
     lock = _check_removal(work, lock, is_named=is_named)
     if not unique:
         raise LockNotMatched(
-            "Versioning of the bucket is off, so Holdfast cannot distinguish this lock from a later lock. "
-            "Nothing was removed; enable versioning."
+            "This lock was acquired while the bucket's versioning was off, so Holdfast cannot distinguish it "
+            "from a later lock. Nothing was removed. Remove the lock with a force-unlock of Terraform or "
+            "OpenTofu, and let an operator check the bucket with 'holdfast doctor'."
         )
     if not is_named:
         raise LockNotMatched(

@@ -225,7 +225,11 @@ NO_TEAM = "names no team; write a table [teams.<name>] for each team"
         ("teams = 1", NO_TEAM),
         ("[team.a]", f"{NONE} 'team' {TABLES}"),
         ("[teams.a]\n[defaults]", f"{NONE} 'defaults' {TABLES}"),
-        ("[teams]\na = 1", "team 'a': must be a table [teams.a]"),
+        (
+            "[teams]\na = 1",
+            "[teams] contains 'a', which is not a table; write the settings of each team into a table of its "
+            "own, such as [teams.payments]",
+        ),
         ("[teams.Payments]", f"team 'Payments': {NAME}"),
         ("[teams.1a]", f"team '1a': {NAME}"),
         ("[teams.a_b]", f"team 'a_b': {NAME}"),

@@ -63,10 +63,12 @@ def test_the_file_says_what_it_is_and_has_the_teams_by_name(tmp_path: Path) -> N
     )
     assert go(tmp_path, *teams)
     assert (tmp_path / "teams.lock").read_text() == (
-        "# The place of each team's stack. `cdk` writes this file; commit it together with the teams file.\n"
-        "# With it, `cdk` refuses to deploy a renamed or moved team, which would get a new stack without "
-        "its states.\n"
-        "# docs/operate/settings.md names the only cases in which to remove an entry.\n"
+        "# The place, keys and networks of each team's stack. `cdk` writes this file; commit it together "
+        "with the\n"
+        "# teams file. With it, `cdk` refuses to deploy a renamed or moved team, which would get a new stack "
+        "without\n"
+        "# its states. docs/operate/settings.md of Holdfast names the only cases in which to remove an "
+        "entry.\n"
         "\n"
         "[teams.b]\n"
         'account = "999999999999"\n'
