@@ -135,7 +135,7 @@ PICTURES: Final[Mapping[str, tuple[str, Sequence[str], str, int]]] = {
         f"#/states/{LEDGER}/-/history",
         ("What changed in serial 9", "Show values"),
         "db.r6g.xlarge",
-        760,
+        900,
     ),
     "console-break": (
         "#/states/platform/cluster/staging",
