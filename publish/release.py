@@ -245,7 +245,8 @@ def main() -> int:
         "Nothing is published. To publish the tag: "
         f"git tag -a v{version} -m 'Holdfast {version}' && git push origin v{version}\n"
         f'Then begin the next release: __version__ = "{major}.{int(minor) + 1}.0.dev0" in '
-        "functions/holdfast/__init__.py, and a section `## Unreleased` on top of CHANGELOG.md."
+        "functions/holdfast/__init__.py, and a section `## Unreleased` on top of CHANGELOG.md; then run "
+        "`make generated`."
     )
     return 0
 

@@ -186,7 +186,7 @@ def test_a_refused_exchange_is_told_in_the_words_of_the_server_with_what_the_tok
 
     line = error(job, address=api.address)
 
-    assert line.startswith("The API refuses the ID token: No trust record matches. It has expired, or ")
+    assert line.startswith("The API refuses the ID token: No trust record matches. It has expired, no ")
     told = f"issuer {issuer.address}, audience {api.address}, subject repo:acme/network:ref:refs/heads/main"
     assert line.endswith(f"Its claims are: {told}.")
 

@@ -124,7 +124,7 @@ def test_a_job_that_cannot_write_the_state_keeps_errored_tfstate() -> None:
     of_a_matrix = jobs[1]["steps"][-1]["with"]["name"]
     assert all(f"matrix.{name}" in of_a_matrix for name in jobs[1]["strategy"]["matrix"])
     artifacts = pipeline("## GitLab CI")["apply"]["artifacts"]
-    assert (artifacts["when"], artifacts["paths"]) == ("on_failure", ["errored.tfstate"])
+    assert (artifacts["when"], artifacts["paths"]) == ("on_failure", ["**/errored.tfstate"])
 
 
 @pytest.mark.parametrize("heading", ["### Plan a pull request", "## GitLab CI"])

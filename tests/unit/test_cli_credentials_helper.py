@@ -330,12 +330,14 @@ def test_a_forgotten_session_is_replaced_and_nothing_is_stored(
     assert kept(tmp_path) == []
     assert token() != first
 
-    for each, variable in (("app.terraform.io", "TF_TOKEN_app_terraform_io"), (host, "TF_TOKEN_localhost")):
+    of_the_other = " or export TF_TOKEN_app_terraform_io."
+    # No variable can name a port.
+    for each, variable in (("app.terraform.io", of_the_other), (host, "into the CLI configuration.")):
         done = ask("store", each)
         assert (done.returncode, done.stdout) == (1, "")
         [line] = done.stderr.splitlines()
         assert "Nothing was stored" in line
-        assert variable in line
+        assert line.endswith(variable)
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,9 @@ def _session(address: str, id_token: str, seconds: str) -> Mapping[str, Any]:
     message = str(document.get("message") or "check the address").rstrip(".")
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise SignInError(
-            f"The API refuses the ID token: {message}. It has expired, or no trust record has its issuer, "
-            f"audience and claims. Its claims are: {_claims(id_token)}."
+            f"The API refuses the ID token: {message}. It has expired, no trust record has its issuer, "
+            "audience and claims, or the API does not accept requests from this runner's network. Its claims "
+            f"are: {_claims(id_token)}."
         )
     if status != HTTPStatus.OK:
         raise SignInError(f"{_host(address)} responds with {status}: {message}.")

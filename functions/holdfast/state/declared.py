@@ -98,7 +98,10 @@ def _listed(work: Work, keys: Keys, beginning: str) -> set[str]:
 def _not_declared(name: StateName, similar: list[str]) -> NotDeclared:
     declare = f"holdfast state declare {name}"
     near = f" (nearest: {', '.join(similar)})" if similar else ""
-    then = f"Check the name, or declare it with '{declare}', which needs the role 'writer'."
+    then = (
+        "Check the name. If the state was deleted, use 'holdfast state undelete'. For a new state, use "
+        f"'{declare}', which needs the role 'writer'."
+    )
     holder = LockInfo(
         {
             # Most clients show this field alone.
