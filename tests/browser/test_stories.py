@@ -168,6 +168,21 @@ def test_the_name_leads_to_the_states_beside_it_and_a_slash_to_the_filter(new_co
     expect(console.names).to_have_text(["shop/cart"])
 
 
+def test_a_long_name_does_not_make_the_page_of_a_phone_scroll_sideways(
+    strict: Team, new_console: NewConsole
+) -> None:
+    role = (
+        "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_PlatformEngineersProduction_1a2b3c4d5e6f7a8b"
+    )
+    me = {"principal": f"{role}/ada.lovelace.of.platform@example.com", "owner": None}
+    console = new_console(None, viewport={"width": 390, "height": 800})
+    console.page.route("**/manage/v1/whoami", lambda route: route.fulfill(json=route.fetch().json() | me))
+    console.sign_in(new_token(strict, Grant(Role.READER, ("*",))))
+    console.shows("PlatformEngineersProduction/ada.lovelace.of.platform@example.com")
+    assert console.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    console.page.unroute_all(behavior="wait")  # the page goes on asking
+
+
 def test_an_age_becomes_the_exact_time_on_a_tap(new_console: NewConsole) -> None:
     console = new_console("reader", "#/states/network/prod", timezone_id="UTC")
     age = console.page.get_by_role("main").get_by_role("button", name="ago,").first
