@@ -94,8 +94,8 @@ class History:
 
     days: int = setting(
         whole_number(1, 36500),
-        "S3 can remove a version this many days after the next version was written; at least "
-        "`retention.days`.",
+        "S3 can remove a version this many days after another version or a delete marker replaced it; at "
+        "least `retention.days`.",
     )
     keep_versions: int = setting(
         whole_number(1, 100),
@@ -236,8 +236,8 @@ class Team:
     )
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
-        "With `declared`, clients can use a name that has no state only after `holdfast state declare` has "
-        "declared the name.",
+        "With `declared`, the API lets clients use a name that has no state only after `holdfast state "
+        "declare` has declared the name.",
         default="any",
     )
     own_locks: Literal["named", "any", False] = setting(
@@ -347,8 +347,8 @@ class Team:
     )
     notify: Notify | None = setting(
         Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
-        "Holdfast [notifies an SNS topic of events](watching.md#notifications), for 0.40 dollars a month "
-        "plus SNS's price.",
+        "Holdfast [notifies an SNS topic of events](watching.md#notifications). AWS [charges for it]"
+        "(cost.md#what-increases-the-bill).",
         unset="none",
         default=None,
     )

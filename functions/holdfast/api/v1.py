@@ -54,7 +54,7 @@ class Lock(Document):
 
     id: str  # the ID of the lock
     version: str  # the version ID of the lock object, which identifies exactly this lock
-    who: str  # the user and the machine that the client names, else the principal, as with `cloud {}`
+    who: str  # the user and machine that the client names, or the principal; can be empty
     principal: str | None  # the principal who acquired the lock; null if another program did
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
     operation: str  # why the lock was acquired, such as `OperationTypeApply` or `cloud`
@@ -108,10 +108,10 @@ class StateDescription(Document):
     modified: datetime | None  # when the current version was written
     serial: int | None  # the serial of the current version
     lineage: str | None  # the lineage of the current version
-    terraform_version: str | None  # the version of the client that wrote the current version
+    terraform_version: str | None  # the `terraform_version` in the current version
     principal: str | None  # the principal who wrote that version; null for a version of another program
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names, else the principal, as with `cloud {}`
+    who: str | None  # the user and machine that the client names, or the principal; null if unknown
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
     status: _Status  # the outcome of the write of the current version
     encrypted: bool | None  # whether the client encrypted the current version
@@ -132,10 +132,10 @@ class Version(Document):
     delete_marker: Flag  # whether the entry is a delete marker
     serial: int | None  # the serial; null for a delete marker, and for a version of another program
     lineage: str | None  # the lineage; null if `serial` is null
-    terraform_version: str | None  # the version of the client that wrote this version; null if unknown
+    terraform_version: str | None  # the `terraform_version` in the state; null if unknown
     principal: str | None  # the principal who wrote the version; null if `serial` is null
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names, else the principal, as with `cloud {}`
+    who: str | None  # the user and machine that the client names, or the principal; null if unknown
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
     lock_id: str | None  # the ID of the lock under which the version was written; null if unknown
     sha256: str | None  # the SHA-256 of the content, hexadecimal; null if `serial` is null
@@ -188,12 +188,12 @@ class Side(Document):
 
     version: str  # the version ID
     serial: Number  # the serial
-    terraform_version: str  # the version of the client that wrote this version
+    terraform_version: str  # the `terraform_version` in the state
     time: Time  # when the version was written
     size: Number  # bytes of the version
     principal: str | None  # the principal who wrote the version; null for a version of another program
     owner: str | None  # the owner of the credentials, as an operator named it; null if none is stored
-    who: str | None  # the user and the machine that the client names, else the principal, as with `cloud {}`
+    who: str | None  # the user and machine that the client names, or the principal; null if unknown
     operation: str | None  # the operation, such as `OperationTypeApply`, `cloud` or `restore`
 
 
