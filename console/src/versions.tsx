@@ -143,7 +143,7 @@ function Versions({ name, ask, keeps }: Listed) {
         <Deleted name={name} at={current.time} marker={current.version} undelete={(marker) => ask({ marker })} />
       )}
       <Table rows={versions} name={({ version }) => version} columns={columns} />
-      <For action="read" name={name} what="What changed">
+      <For action="read" name={name} what="A comparison">
         {compares && (
           <p class="actions">
             <Button aria-pressed={picks} onClick={() => setPicks(!picks)}>
