@@ -522,7 +522,7 @@ def test_a_bucket_or_a_table_that_does_not_exist_is_said(clients: Clients) -> No
             "a key of your own .`sse_customer_key`., store the object without this key",
         ),
         ("InvalidObjectState", "", "the object is archived"),
-        ("PermanentRedirect", "", "name its region with --region"),
+        ("PermanentRedirect", "", "Set --region to the region"),
         ("ExpiredToken", "", "sign in again"),
     ],
 )
