@@ -242,8 +242,8 @@ def test_an_address_without_a_state_stays_in_the_plan_with_its_reason(command: C
         }
     )
     reasons = {
-        "unauthorized": "responds with 401: check that IMPORT_HTTP_USERNAME",
-        "forbidden": "responds with 403: check that IMPORT_HTTP_USERNAME",
+        "unauthorized": "responds with 401. Check that IMPORT_HTTP_USERNAME",
+        "forbidden": "responds with 403. Check that IMPORT_HTTP_USERNAME",
         "moved": "responds with 302 to GET",
         "no-content": "is empty in the source",
         "deflated": "an encoding that the command did not request",
