@@ -36,7 +36,7 @@ def test_it_removes_nothing_while_s3_can_still_copy_and_ends_well_once_everythin
 
     asked = aws.run(*RECOVER)
     assert (asked.returncode, asked.stdout) == (2, "")
-    assert f"This makes the bucket {OLD} refuse writes." in asked.stderr
+    assert f"The command makes the bucket {OLD} refuse writes." in asked.stderr
     missing = aws.run(*RECOVER, "--yes")
     assert missing.returncode == 1
     assert f"The bucket {OLD} refuses writes now" in missing.stdout
