@@ -185,7 +185,7 @@ _INTERRUPTED: Final[Mapping[str, str]] = {
     "reopen": "Some states may still be locked in the source. To release their locks, run `holdfast import "
     "reopen {file}` again.",
 }
-"""What to do after Ctrl-C in a command that holds locks; `{file}` stands for the file of the plan."""
+"""What to do after Ctrl-C in a command that holds locks; `{file}` is the path of the plan."""
 
 
 @contextmanager

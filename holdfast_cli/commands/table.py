@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "import": (_MOVE, "move many states from another backend to Holdfast"),
     "token": (_OPERATE, "create, show, update, rotate and revoke access tokens"),
     "trust": (_OPERATE, "let CI jobs and people sign in without a stored secret"),
-    "watch": (_OPERATE, "show what needs attention, and enable the hourly test of the API"),
+    "watch": (_OPERATE, "show what needs attention, and test the API every hour"),
     "audit": (_OPERATE, "show the events of the team's audit log"),
     "recover": (_OPERATE, "make the replica in another region the team's state bucket"),
 }
