@@ -94,12 +94,7 @@ def _version(name: str, metavar: str, default: str) -> Option:
     option("--locked", action="store_true", help="show only states that are locked or frozen"),
     either(
         option("--deleted", action="store_true", help="show only deleted states"),
-        option(
-            "--declared",
-            action="store_true",
-            help="show only names that were declared, for example with `holdfast state declare`, and that "
-            "have no state",
-        ),
+        option("--declared", action="store_true", help="show only declared names that have no state"),
     ),
     option(
         "--larger-than",
