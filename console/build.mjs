@@ -26,7 +26,9 @@ async function site(to) {
     hashed[basename(path)] = basename(path).replace(".", `-${hash}.`);
     files[hashed[basename(path)]] = contents;
   }
-  const page = readFileSync(join(HERE, "index.html"), "utf8").replace("style.css", hashed["style.css"]);
+  const page = readFileSync(join(HERE, "index.html"), "utf8")
+    .replace(/\n\s+/g, "\n")
+    .replace("style.css", hashed["style.css"]);
   files["index.html"] = Buffer.from(page.replace("app.js", hashed["app.js"]));
   files["sign-in.html"] = files["index.html"]; // with other headers
   rmSync(to, { recursive: true, force: true });

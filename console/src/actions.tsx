@@ -204,7 +204,7 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
     <Remove {...shared} title={`Unfreeze ${name}`} verb="Unfreeze" route="freeze" query={{ id }} done={done}>
       <p>
         <By of={say.lockedBy(lock)} /> froze it <Age at={lock.since} end=":" /> <q>{reason}</q>. Without this freeze
-        clients may change the state again. Other freezes and locks are not changed.
+        clients may change the state again. Other freezes and locks stay.
       </p>
       <PatternOf id={id}>stays frozen: no state that matches it can be created.</PatternOf>
       <Identities of={{ "Frozen by": say.lockedBy(lock) }} />
@@ -227,7 +227,7 @@ export function Freeze(shared: Shared) {
         the next plan or apply. A force-unlock does not remove a freeze.
       </p>
       <Choice label="It ends" name="end" of={ENDS} value="never" />
-      <Reason hint="for everybody who meets the freeze" />
+      <Reason hint="which clients show" />
     </Ask>
   );
 }
@@ -267,7 +267,7 @@ export function FreezePattern(shared: Omit<Shared, "name">) {
       </p>
       <Field label="Pattern" name="pattern" placeholder="network/*" autofocus />
       <Choice label="It ends" name="end" of={ENDS} value="never" />
-      <Reason hint="for everybody who meets the freeze" />
+      <Reason hint="which clients show" />
     </Ask>
   );
 }
@@ -292,7 +292,7 @@ export function UnfreezePattern({ freeze, ...shared }: Omit<Shared, "name"> & { 
     <Ask {...shared} name="" title={`Unfreeze ${pattern}`} verb="Unfreeze" make={() => id} send={lift} undone="">
       <p>
         This lifts the freeze, also of every state that it froze. <By of={by} /> froze it: <q>{reason}</q>. Other
-        freezes and locks are not changed.
+        freezes and locks stay.
       </p>
       <Identities of={{ "Frozen by": by }} />
     </Ask>

@@ -27,7 +27,7 @@ import {
 
 const ENOUGH = 50; // events after which the page asks whether to go on
 const MOST = 10; // pages of the trail after which it asks, whatever it found
-const HOURS = { 1: "the last hour", 24: "the last day", 168: "the last 7 days", 720: "the last 30 days" };
+const HOURS = { 1: "1 hour", 24: "1 day", 168: "7 days", 720: "30 days" };
 const KINDS = { "": "all but reading", writes: "writes only", all: "everything" };
 
 /** What happened lately: to all states, or to one as a page of it. */
@@ -44,7 +44,7 @@ export function ActivityPage({ name, query: given = {} }: { name?: string; query
           {!name && <Field label="State" name="state" defaultValue={state} placeholder="any" />}
           <Field label="Who" name="principal" defaultValue={principal} placeholder="anybody" />
           <Choice label="Events" name="kind" value={kind} of={KINDS} />
-          <Choice label="In" name="hours" value={hours} of={HOURS} />
+          <Choice label="In the last" name="hours" value={hours} of={HOURS} />
           <Button onClick={() => setTurn(turn + 1)}>Refresh</Button>
         </form>
         <Events key={JSON.stringify([query, turn])} {...{ state: name ?? state, principal, kind, hours }} />

@@ -13,7 +13,7 @@ type Page = Schemas["FoundPage"];
 
 const PAUSE = 1000; // milliseconds from one request to the next: the API accepts one a second
 const NOTHING: Page = { states: [], skipped: [], searched: 0, left: null, next: null };
-const FEW = 5; // resources of a state that are shown at first
+const FEW = 5; // resources of a state that are shown at first; one more is shown, too
 const KINDS = { address: "address", type: "type", id: "ID" };
 const WORDS = { address: "A part of its address", type: "Its whole type", id: "Its whole ID, ARN or self link" };
 const WHY = {
@@ -133,8 +133,8 @@ function Matches({ page, isSearching }: { page: Page; isSearching: boolean }) {
         {states.map(({ name, matches: count, resources }) => (
           <li key={name}>
             <StateLink name={name} /> <small>{counted(count, "resource")}</small>
-            <Addresses name={name} resources={resources.slice(0, FEW)} />
-            {resources.length > FEW && (
+            <Addresses name={name} resources={resources.slice(0, count > FEW + 1 ? FEW : count)} />
+            {count > FEW + 1 && (
               <details>
                 <summary>{`${(count - FEW).toLocaleString("en")} more`}</summary>
                 <Addresses name={name} resources={resources.slice(FEW)} />

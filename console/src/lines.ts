@@ -146,7 +146,7 @@ function cut(lines: Line[]): Line[] {
   const shown = lines.slice(0, MOST_LINES).map(({ sign, text }, at) => {
     const other = sign === "−" ? lines[at + 1] : lines[at - 1];
     const replaced = sign + other?.sign === "−+" || sign + other?.sign === "+−" ? other?.text : undefined;
-    return { sign, text: visible(shortened(text, replaced)) };
+    return { sign, text: visible(shortened(text, replaced)) || (sign && "↵") };
   });
   return [...shown, ...more];
 }

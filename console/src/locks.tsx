@@ -112,10 +112,7 @@ export function LocksPage() {
                 ),
               Since: ({ since }) => since && <Age at={since} />,
               By: ({ by }) => <By of={by} />,
-              ...(frozen.some(({ until }) => until) && {
-                Until: ({ until, ended }: Frozen) =>
-                  until && <span class="whole">{(ended ? "ended " : "") + exactly(until)}</span>,
-              }),
+              Until: ({ until, ended }) => (until ? [ended && "ended ", <Age key={0} at={until} />] : "unfrozen"),
               Reason: ({ id, reason, lock }) => {
                 const of = lock && patterns.find((pattern) => pattern.id === id);
                 return <Name>{of ? `by the pattern ${of.pattern}` : reason}</Name>;
@@ -127,7 +124,6 @@ export function LocksPage() {
           />
         )}
         <p class="faint">
-          {frozen.some(({ until }) => !until) && "A freeze without an end lasts until an operator unfreezes it. "}
           {me &&
             !frozen.every(mayLift) &&
             `Unfreezing needs the role ${rolesFor(me, "freeze")} for the state or pattern.`}

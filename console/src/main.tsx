@@ -93,7 +93,7 @@ function SignedIn({ me, until }: { me: Session; until: string | null }) {
           <Anchor /> <span>Holdfast</span>
         </a>
         {data && (
-          <span class="team" title={`Team ${data.team} in the AWS account ${data.account}`}>
+          <span class="team">
             {data.team} <small>{data.account}</small>
           </span>
         )}
@@ -161,7 +161,7 @@ function Page({ route, isReturn }: { route: Route; isReturn: boolean }) {
   return (
     <>
       <h1>There is no such page</h1>
-      The address may be incomplete. <a href="#/">Look at the states</a>.
+      <a href="#/">Look at all states</a>
     </>
   );
 }

@@ -86,7 +86,7 @@ function Listed({ found, values }: { found: Found; values: ComponentChildren }) 
       <search class="tools">
         <input
           type="search"
-          aria-label="Filter the attributes by letters of their names"
+          aria-label="Filter the attributes by name"
           placeholder="Filter by name"
           autocomplete="off"
           spellcheck={false}

@@ -22,7 +22,6 @@ export function matching(states: State[], typed: string): State[] {
 /** What states are looked for by: which need somebody. `now` is in milliseconds since 1970. */
 export const NEEDS = {
   old: ({ lock }: State, now: number) => lock !== null && !lock.freeze && now - Date.parse(lock.since) > HOUR,
-  locked: ({ lock }: State) => lock !== null && !lock.freeze,
   frozen: ({ lock }: State) => Boolean(lock?.freeze),
 };
 

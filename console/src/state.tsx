@@ -123,7 +123,7 @@ function Now({ state, ask }: Asks & { state: State }) {
       {version && (
         <div class="now">
           <Facts facts={factsOf(state)} />
-          {part("Size of the last versions", "read_history", <Sizes key={version} name={name} />)}
+          {part("Last versions", "read_history", <Sizes key={version} name={name} />)}
         </div>
       )}
       {encrypted && (
@@ -131,8 +131,12 @@ function Now({ state, ask }: Asks & { state: State }) {
           Only clients with the key can read its outputs and resources.
         </Empty>
       )}
-      {version && !encrypted && part("Outputs", "read_outputs", <Outputs key={version} name={name} />)}
-      {version && !encrypted && part("Resources", "read", <Resources key={version} {...{ name, total }} />)}
+      {version && !encrypted && (
+        <div class="now">
+          {part("Outputs", "read_outputs", <Outputs key={version} name={name} />)}
+          {part("Resources", "read", <Resources key={version} {...{ name, total }} />)}
+        </div>
+      )}
     </>
   );
 }
@@ -235,7 +239,11 @@ function LockOf({ name, lock, ask }: Asks & { name: string; lock: Lock }) {
           </small>
         </p>
       )}
-      {mayChange && <Button onClick={() => ask(lock)}>{freeze ? "Unfreeze …" : "Break the lock …"}</Button>}
+      {mayChange ? (
+        <Button onClick={() => ask(lock)}>{freeze ? "Unfreeze …" : "Break the lock …"}</Button>
+      ) : (
+        <For action={freeze ? "freeze" : "force_unlock"} name={name} what="Removing it" />
+      )}
     </section>
   );
 }
@@ -378,17 +386,18 @@ function Resources({ name, total }: { name: string; total: State["resources"] })
   const tree = (read: Schemas["ResourcePage"][]) => {
     const all = read.flatMap(({ resources }) => resources);
     const many = total && total.managed + total.data;
+    const number = (count: number) => count.toLocaleString("en") + (pages.hasMore ? " so far" : "");
     const more = `${all.length.toLocaleString("en")} ${many ? `of ${many.toLocaleString("en")}` : "so far"}`;
     return (
       <>
         <Status>{pages.hasMore ? more : !all.length && "No resources"}</Status>
         {grouped(all).map(({ module, count, types }) => (
-          <Branch key={module} name={module || "Root module"} notes={[count]} open={!module}>
+          <Branch key={module} name={module || "Root module"} notes={[number(count)]} open={!module}>
             {types.map(({ type, providers, resources }) => (
               <Branch
                 key={type}
                 name={type}
-                notes={[resources.length, ...providers.map((one) => one.replace("registry.terraform.io/", ""))]}
+                notes={[number(resources.length), ...providers.map((one) => one.replace("registry.terraform.io/", ""))]}
                 open={resources.length <= 20}>
                 <ul>
                   {resources.map(({ address, tainted, deposed }) => (
@@ -409,7 +418,7 @@ function Resources({ name, total }: { name: string; total: State["resources"] })
   return <Shown of={pages} what="resources" show={tree} />;
 }
 
-type Parts = { name: string; notes: (string | number)[]; open: boolean; children: ComponentChildren };
+type Parts = { name: string; notes: string[]; open: boolean; children: ComponentChildren };
 
 const Branch = ({ name, notes, open, children }: Parts) => (
   <details class="tree" open={open}>

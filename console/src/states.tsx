@@ -53,8 +53,8 @@ export function StatesPage(props: { query: Query }) {
   const shown = useMemo(() => matching(all, typed), [all, typed]);
   const rows = useMemo(() => {
     const isFlat = orderOf(by).by !== "name" || new Set(shown.map(({ name }) => groupOf(name))).size < 2;
-    return isFlat ? shown.map((state) => ({ state })) : inGroups(shown, opened, typed.trim() !== "");
-  }, [shown, by, typed, turn]);
+    return isFlat ? shown.map((state) => ({ state })) : inGroups(shown, opened, Boolean(typed.trim() || only));
+  }, [shown, by, typed, only, turn]);
   const fold = (group: string, isOpen: boolean) => {
     opened.set(group, isOpen);
     setTurn(turn + 1);
@@ -78,7 +78,7 @@ export function StatesPage(props: { query: Query }) {
       <search class="tools">
         <input
           type="search"
-          aria-label="Filter the states by letters of their names"
+          aria-label="Filter the states by name"
           aria-keyshortcuts="/"
           placeholder={`Filter by name${matchMedia("(hover: none)").matches ? "" : ": press /"}`}
           autocomplete="off"
@@ -105,7 +105,7 @@ export function StatesPage(props: { query: Query }) {
  */
 function useDeleted(isShown: boolean, isListed: boolean) {
   const read: Load<Deleted> = async (signal) => {
-    if (!isShown && !isListed) return keptDeleted.data ?? { states: [], isWhole: true };
+    if (!isShown && !isListed) return keptDeleted.data ?? new Promise(() => {});
     if (isShown) return { states: await list<State>("states", signal, undefined, { deleted: "true" }), isWhole: true };
     const { states, next } = await get<Schemas["StatePage"]>("states", { deleted: "true" }, signal);
     return { states, isWhole: next === null };

@@ -4,7 +4,7 @@ import type { ComponentChildren, ComponentProps } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "./api";
 import { now } from "./clock";
-import { ages, bytes, everywhere } from "./format";
+import { ago, bytes, exactly } from "./format";
 import type { Loaded } from "./load";
 import { type Action, may, rolesFor, useMe } from "./me";
 import { nearest, words } from "./problems";
@@ -81,8 +81,8 @@ export const Status = ({ children }: { children: ComponentChildren }) => (
   </p>
 );
 
-/** Where a name may go on in the next line: behind a separator, and before the key of an instance. */
-const ENDS = /(?<=[/\-_.\] ])|(?=\[)/;
+/** Where a name may go on in the next line: behind a separator, before the key of an instance, not in a host's name. */
+const ENDS = /(?<=[/\-_\] ]|^[^@]*\.)|(?=\[)/;
 const LONGEST = 24; // letters of a part that stays whole
 const WHOLE = /^\[?"?\w*"?\]?[/\-_. ]?$/; // no browser breaks these
 
@@ -110,7 +110,7 @@ export const Name = ({ children }: { children: string }) => (
  */
 export function Age({ at, inTable, end }: { at: string; inTable?: boolean; end?: string }) {
   const [isExact, setExact] = useState(false);
-  const [exact, age] = [everywhere(at), `${ages(at, now())} ago`];
+  const [exact, age] = [exactly(at), ago(at, now())];
   const button = (
     <Button
       class={isExact ? "age exact" : "age"}
@@ -182,7 +182,7 @@ export function Copy({ text, what, children }: { text: string; what: string; chi
       </span>
       {came === "refused" && (
         <Dialog title={`Copy ${what}`} busy={false} onClose={() => setCame(undefined)}>
-          <p>The browser did not copy the text. Select it and copy it.</p>
+          <p>The browser refused. Copy this by hand.</p>
           <Block>{text}</Block>
           <Button onClick={() => setCame(undefined)}>Close</Button>
         </Dialog>
@@ -281,10 +281,11 @@ export const Facts = ({ facts }: { facts: Record<string, ComponentChildren> }) =
   </dl>
 );
 
-/** What needs an action, or the sentence that says which roles allow it; nothing until the caller is known. */
-export function For(props: { action: Action; name?: string; what: string; children: ComponentChildren }) {
+/** What needs an action, or the sentence that says which roles allow it; until the caller is known, that it loads. */
+export function For(props: { action: Action; name?: string; what: string; children?: ComponentChildren }) {
   const me = useMe();
-  if (!me || may(me, props.action, props.name)) return <>{me && props.children}</>;
+  if (!me) return <Loading what="your role" />;
+  if (may(me, props.action, props.name)) return <>{props.children}</>;
   return (
     <p class="faint">{`${props.what} needs the role ${rolesFor(me, props.action)} for ${props.name ?? "a state"}.`}</p>
   );

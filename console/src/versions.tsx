@@ -143,14 +143,16 @@ function Versions({ name, ask, keeps }: Listed) {
         <Deleted name={name} at={current.time} marker={current.version} undelete={(marker) => ask({ marker })} />
       )}
       <Table rows={versions} name={({ version }) => version} columns={columns} />
-      {compares && (
-        <p class="actions">
-          <Button aria-pressed={picks} onClick={() => setPicks(!picks)}>
-            Compare others
-          </Button>
-          {picks && <Submit>Compare the two versions</Submit>}
-        </p>
-      )}
+      <For action="read" name={name} what="A comparison">
+        {compares && (
+          <p class="actions">
+            <Button aria-pressed={picks} onClick={() => setPicks(!picks)}>
+              Compare others
+            </Button>
+            {picks && <Submit>Compare the two versions</Submit>}
+          </p>
+        )}
+      </For>
     </form>
   );
   return <Shown of={pages} what="versions" show={table} />;

@@ -142,7 +142,7 @@ export function remover(events: readonly Record<string, unknown>[], id: string):
   const isRemoval = ({ event }: Record<string, unknown>) => /released|unlocked|unfrozen/.test(String(event));
   const first = events.find((event) => isRemoval(event) && (event.freeze ?? event.lock_id) === id);
   if (first) return `${person({ principal: String(first.principal), owner: first.owner as string | null })} removed it`;
-  return "its holder released it, an earlier try of yours removed it, or another user did";
+  return "its holder, another user or an earlier try of yours removed it";
 }
 
 export function restored({ serial, restored_serial, changed }: Schemas["Restored"]): string {
@@ -183,8 +183,7 @@ export function frozenPattern(
     ? `${pattern} is frozen, with ${counted(frozen, "state")}.`
     : `${pattern} was frozen already by ${person({ principal: by, owner })}: ${reason}.`;
   if (!left.length) return `${done} The freeze is complete. It includes states that are created later.`;
-  const are = left.length === 1 ? "is locked and not" : "are locked and not";
-  return `${done} ${left.join(", ")} ${are} frozen: freeze the pattern again when the locks are released.`;
+  return `${done} Still locked: ${left.join(", ")}. Freeze the pattern again when the locks are released.`;
 }
 
 /** Why a reason cannot be sent; empty if it can, and if it is `optional` also where there is none. */

@@ -13,6 +13,10 @@ test("A value on one line is shown before and after", () => {
   deepEqual(differing("[]", '"[]"'), ["− []", '+ "[]"']);
 });
 
+test("A line without letters that was added or removed, such as what follows the last line break, has a sign to see", () => {
+  deepEqual(differing(text("a\nb\n"), text("a\nb")), ["  a", "  b", "− ↵"]);
+});
+
 test("JSON in a text is compared as JSON, and a comma that a later member brings is no difference", () => {
   const policy = (actions: string[]) => text(text({ Statement: [{ Action: actions, Effect: "Allow" }], Id: {} }));
   deepEqual(differing(policy(["s3:GetObject"]), policy(["s3:GetObject", "s3:PutObject"])), [

@@ -130,7 +130,7 @@ test("Who was faster is told as the audit trail says it", () => {
   ];
   equal(say.remover(events, "1"), "cleo removed it");
   equal(say.remover(events, "f"), "token:d removed it");
-  equal(say.remover(events, "2"), "its holder released it, an earlier try of yours removed it, or another user did");
+  equal(say.remover(events, "2"), "its holder, another user or an earlier try of yours removed it");
 });
 
 test("A reason is one that the command sends", () => {
@@ -147,7 +147,7 @@ test("The freeze of a pattern tells what it does not hold yet, and whose it was 
   const holds = "The freeze is complete. It includes states that are created later.";
   equal(say.frozenPattern(wanted, placed, 2, []), `a/* is frozen, with 2 states. ${holds}`);
   equal(say.frozenPattern(wanted, { ...placed, id: "2" }, 0, []), `a/* was frozen already by cleo: audit. ${holds}`);
-  equal(say.frozenPattern(wanted, placed, 1, ["a/b"]).includes("a/b is locked and not frozen"), true);
+  equal(say.frozenPattern(wanted, placed, 1, ["a/b"]).includes("Still locked: a/b."), true);
 });
 
 test("A freeze ends in whole seconds of UTC, by the API's clock", () => {

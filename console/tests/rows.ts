@@ -40,7 +40,6 @@ test("States that need somebody are old locks and freezes", () => {
   frozen.lock = { ...frozen.lock, freeze: { id: "f" } } as State["lock"];
   const all = [state("old", 1, "2026-11-20T12:59:59Z"), state("young", 1, "2026-11-20T13:00:01Z"), frozen, state("a")];
   equal(names(all.filter((one) => NEEDS.old(one, at))), "old");
-  equal(names(all.filter(NEEDS.locked)), "old young");
   equal(names(all.filter(NEEDS.frozen)), "f");
 });
 

@@ -12,7 +12,7 @@ from holdfast.audit import Event
 from holdfast.errors import InvalidName
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.people import short_person
+from holdfast_cli.terminal.people import brief_person
 
 if TYPE_CHECKING:
     from holdfast_cli.api.management import Api
@@ -54,7 +54,7 @@ def deleters(api: "Api", deletions: Collection[Deletion]) -> Mapping[Deletion, D
                     principal, owner, reason = (
                         str(event.get(field) or "") for field in ("principal", "owner", "reason")
                     )
-                    brief = short_person(principal, owner, "")
+                    brief = brief_person(principal, owner, "")
                     found[deletion] = Deleter(brief, named(principal, owner), reason)
         if len(close) > _MOST:
             output.tell(

@@ -59,8 +59,6 @@ _HELD: Final = ("locked", "frozen")
 
 _CLIENTS: Final = (24, 20, 18, 16, 14, 12)
 """Lengths to which clients' names are cut, in characters."""
-_TWO_LINES: Final = 0.1
-"""The part of the rows that may take a second line without more cuts."""
 
 COMMAND = Command()
 
@@ -355,8 +353,8 @@ def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Nam
 def _brief_table(events: Sequence[Mapping[str, Any]], now: datetime, *, has_states: bool) -> str:
     """Return events as a table whose rows usually take one line.
 
-    For that, clients' names are cut, but not more than needed, and never so that two look alike. If that is
-    not enough, details are cut at their ends.
+    For that, clients' names are cut, but not more than needed, and never so that two look alike; details are
+    cut at their ends.
     """
     known = _Known()
     known.learn(events)
@@ -364,13 +362,12 @@ def _brief_table(events: Sequence[Mapping[str, Any]], now: datetime, *, has_stat
     headings = ("AGE", "EVENT", "WHO", "STATE", "DETAIL")
     columns = [number for number, name in enumerate(headings) if has_states or name != "STATE"]
     found: list[str] = []
-    lengths = list(known.lengths())
-    for longest, cut_last in [*((each, False) for each in lengths), (lengths[-1], True)]:
+    for longest in known.lengths():
         known.longest = longest
         rows = [(_age(each.event, now), *_brief(each, known)) for each in folded]
         picked = [[row[number] for number in columns] for row in (headings, *rows)]
-        found.append(flowing(picked[0], picked[1:], cut_last=cut_last))
-        if found[-1].count("\n") <= len(rows) * (1 + _TWO_LINES):
+        found.append(flowing(picked[0], picked[1:]))
+        if found[-1].count("\n") == len(rows):
             break
     return min(found, key=lambda text: text.count("\n"))
 
@@ -466,9 +463,12 @@ class _Known:
 
     def lengths(self) -> Iterator[int | None]:
         """Yield values of `longest` that keep different names different, the longest first."""
-        for most in (None, *_CLIENTS):
-            if len({self._cut(client, most) for client in self._said}) == len(self._said):
-                yield most
+        apart: list[int | None] = [
+            most
+            for most in _CLIENTS
+            if len({self._cut(each, most) for each in self._said}) == len(self._said)
+        ]
+        yield from apart or [None]
 
     @staticmethod
     def _cut(client: str, most: int | None) -> str:

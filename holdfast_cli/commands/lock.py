@@ -27,7 +27,7 @@ from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import ages, asking, output
 from holdfast_cli.terminal.declaration import Command, option
-from holdfast_cli.terminal.people import short_person
+from holdfast_cli.terminal.people import brief_person
 
 if TYPE_CHECKING:
     from holdfast.api import v1
@@ -96,7 +96,7 @@ def _list(args: argparse.Namespace) -> None:
     colours = ["cyan" if isinstance(one, v1.PatternFreeze) else colour(one) for one in locks]
     if brief:
         rows = [_brief_row(lock, now, patterns) for lock in locks]
-        output.write(output.table(("STATE", "HELD", "BY", "FOR"), rows, colours))
+        output.write(output.table(("STATE", "HELD", "BY", "FOR"), rows, colours, cut_last=True))
         return
     rows = [_row(lock, now, patterns, for_people=for_people) for lock in locks]
     output.write(output.table(("STATE", "SINCE", "HELD BY", "CLIENT SAYS", "FOR", "ID"), rows, colours))
@@ -160,11 +160,11 @@ def _brief_row(
 
     held = ages.span(lock.since, now) if lock.since else word(lock, "since")
     if isinstance(lock, v1.PatternFreeze):
-        return [lock.pattern, held, short_person(lock.by, lock.owner, ""), freeze_brief(lock, now)]
+        return [lock.pattern, held, brief_person(lock.by, lock.owner, ""), freeze_brief(lock, now)]
     if lock.freeze:
-        by = short_person(lock.freeze.by or lock.principal, lock.owner, "")
+        by = brief_person(lock.freeze.by or lock.principal, lock.owner, "")
         return [lock.name, held, by, _frozen_with(lock, patterns) or lock_brief(lock, now)]
-    by = short_person(lock.principal, lock.owner, lock.who)
+    by = brief_person(lock.principal, lock.owner, lock.who)
     return [lock.name, held, by, operation(lock.operation)]
 
 

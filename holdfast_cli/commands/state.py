@@ -33,7 +33,7 @@ from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output, state_diff
 from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed
-from holdfast_cli.terminal.people import person, short_person
+from holdfast_cli.terminal.people import brief_person, person
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -178,7 +178,7 @@ def _table_of_states(api: "Api", states: "list[v1.StateItem]", modified: str, *,
         columns["LOCK"] = frozen_patterns.briefly(api, [item.lock for item in states])
     if brief and modified != "MODIFIED":
         columns = _telling(columns)
-    return _in_colours(states, columns)
+    return _in_colours(states, columns, brief=brief)
 
 
 def _table_of_deleted(api: "Api", states: "list[v1.StateItem]", *, brief: bool) -> str:
@@ -190,7 +190,7 @@ def _table_of_deleted(api: "Api", states: "list[v1.StateItem]", *, brief: bool) 
         "BY": [each.brief if brief else each.long for each in who],
         "REASON": [each.reason for each in who],
     }
-    return _in_colours(states, _telling(columns) if brief else columns)
+    return _in_colours(states, _telling(columns) if brief else columns, brief=brief)
 
 
 def _columns(
@@ -210,9 +210,9 @@ def _telling(columns: "Mapping[str, list[str]]") -> dict[str, list[str]]:
     return {heading: cells for heading, cells in columns.items() if any(cells)}
 
 
-def _in_colours(states: "list[v1.StateItem]", columns: "Mapping[str, list[str]]") -> str:
+def _in_colours(states: "list[v1.StateItem]", columns: "Mapping[str, list[str]]", *, brief: bool) -> str:
     rows = list(zip(*columns.values(), strict=True))
-    return output.table(list(columns), rows, [colour(item.lock) for item in states])
+    return output.table(list(columns), rows, [colour(item.lock) for item in states], cut_last=brief)
 
 
 @COMMAND.add(
@@ -413,10 +413,10 @@ def _brief_history(versions: "list[v1.Version]", deleters: "Mapping[str, Deleter
             deleter = deleters.get(version.version, Deleter())
             rows.append(["", written, "deleted", deleter.brief, deleter.reason])
         else:
-            by = short_person(version.principal, version.owner, version.who) if writer(version) else ""
+            by = brief_person(version.principal, version.owner, version.who) if writer(version) else ""
             note = _brief_note(version, serials)
             rows.append([whole(version.serial), written, operation(version.operation), by, note])
-    return output.table(("SERIAL", "WRITTEN", "WHAT", "BY", "NOTE"), rows)
+    return output.table(("SERIAL", "WRITTEN", "WHAT", "BY", "NOTE"), rows, cut_last=True)
 
 
 def _brief_note(version: "v1.Version", serials: "Mapping[str, int | None]") -> str:

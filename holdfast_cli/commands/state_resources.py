@@ -312,15 +312,18 @@ def _find(args: argparse.Namespace) -> None:
 
 
 def _group(state: "v1.FoundState") -> "Iterator[str]":
-    """Yield the lines about the hits in a state: its name, the first hits, and how many more there are."""
+    """Yield the lines about a state: one for a single hit, else its name and the first hits below it."""
     count = max(state.matches or 0, len(state.resources))
+    shown = state.resources if count <= _FOLDED_FROM else state.resources[: _FOLDED_FROM - 1]
+    hits = [each.address + (f"  ({note})" if (note := _note(each)) else "") for each in shown]
+    if count == len(hits) == 1:
+        yield output.wrapped(output.plain(f"{state.name}: {hits[0]}"), hanging=2)
+        return
     yield output.wrapped(
         output.plain(f"{state.name}: {'1 resource' if count == 1 else f'{count} resources'}")
     )
-    shown = state.resources if count <= _FOLDED_FROM else state.resources[: _FOLDED_FROM - 1]
-    for each in shown:
-        note = f"  ({note})" if (note := _note(each)) else ""
-        yield output.wrapped(output.plain(f"{each.address}{note}"), head="  ", hanging=2)
+    for hit in hits:
+        yield output.wrapped(output.plain(hit), head="  ", hanging=2)
     if more := count - len(shown):
         then = (
             "--long shows them"

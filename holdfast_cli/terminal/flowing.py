@@ -3,22 +3,27 @@
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-from holdfast_cli.terminal.output import GAP, columns, heading, plain, total_width, wrapped
+from holdfast_cli.terminal.output import (
+    GAP,
+    LEAST,
+    columns,
+    cut_cells,
+    heading,
+    plain,
+    total_width,
+    wrapped,
+)
 
-_LEAST: Final = 12
-"""How many cells of a cut text are shown at least."""
 
-
-def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]], *, cut_last: bool = False) -> str:
+def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table for a terminal in which a row takes one line if its cells fit side by side.
 
     A cell that is wider than its column moves the next ones to the right. If the row then does not fit, cells
-    move to the left. If it does not fit without padding, its last cells are below the others; with
-    `cut_last`, a last cell of which enough fits is cut instead. Empty cells at the end of a row are left out.
+    move to the left. If it does not fit without padding, a last cell of which enough fits is cut, else the
+    last cells are below the others. Empty cells at the end of a row are left out.
     """
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import cell_len
 
     lines = [[*headings], *([plain(cell) or "-" for cell in row] for row in rows)]
     for line in lines[1:]:
@@ -26,10 +31,10 @@ def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]], *, cut_last:
             line.pop()
     room = columns(sys.stdout)
     longest_first = max(cell_len(line[0]) for line in lines)
-    for line in lines[1:] if cut_last else ():
+    for line in lines[1:]:
         left = room - longest_first - total_width([0, *map(cell_len, line[1:-1]), 0])
-        if len(line) == len(headings) and _LEAST <= left < cell_len(line[-1]):
-            line[-1] = f"{set_cell_size(line[-1], left - 1).rstrip(' …')}…"
+        if len(line) == len(headings) and left >= LEAST:
+            line[-1] = cut_cells(line[-1], left)
     widths = [tuple(map(cell_len, line)) for line in lines]
     starts = _starts(widths, room)
     indent = " " * starts[1]

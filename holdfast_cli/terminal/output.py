@@ -32,6 +32,8 @@ _MINUTES_FROM: Final = 120
 """Seconds from which the time left is shown in minutes."""
 _PROGRESS_AFTER = 2.0
 """Seconds before progress is first shown."""
+LEAST: Final = 12
+"""How many cells of a cut text are shown at least."""
 _TALLEST: Final = 3
 """How many lines a cell of a table has at most; a taller one is below its row."""
 _WORD = re.compile(
@@ -190,6 +192,17 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
+def cut_cells(text: str, most: int) -> str:
+    """Return `cut` of a text for a column of `most` cells of a terminal.
+
+    >>> cut_cells("the runner was gone", 12), cut_cells("日本 was gone", 8)
+    ('the runner…', '日本 wa…')
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= most else f"{set_cell_size(text, most - 1).rstrip(' …')}…"
+
+
 def moment(time_: datetime, now: datetime | None = None) -> str:
     """Format a time for a sentence, such as `2027-02-19 15:44:05 UTC`; with `now`, followed by its age."""
     return f"{timestamp.sentence(time_)}{_age(time_, now)}"
@@ -262,10 +275,13 @@ def table(
     headings: Sequence[str],
     rows: Sequence[Sequence[str | Sequence[str] | None]],
     colours: Sequence[str | None] = (),
+    *,
+    cut_last: bool = False,
 ) -> str:
     """Return a table: for a pipe with one line for each row, for a terminal in the terminal's width.
 
-    `colours` has a row's colour at the row's place, as `coloured` takes it, or None.
+    `colours` has a row's colour at the row's place, as `coloured` takes it, or None. With `cut_last`, cells
+    of the last column are cut to one line on a terminal, if enough of them fits beside the other columns.
 
     On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit; if
     that is because of few cells, only these are, as are cells that would take many lines. Such a row takes
@@ -282,6 +298,9 @@ def table(
     longest = max(room // 2, room - total_width([0, *_widest(lines)[1:]]))
     are_alone = [len(headings) > 1 and _unbroken(line[0]) > longest for line in lines]
     beside_names = [["", *line[1:]] if alone else line for line, alone in zip(lines, are_alone, strict=True)]
+    left = room - total_width([*_widest(beside_names)[:-1], 0])
+    if cut_last and left >= LEAST:
+        beside_names = [[*line[:-1], cut_cells(line[-1], left)] for line in beside_names]
     shown = _without_tall_cells(_without_wide_words(beside_names, room), room)
     widths = _widths(shown, room)
     beside = len(widths)

@@ -9,6 +9,9 @@ from holdfast_cli.terminal.output import cut
 _OF_TOKEN: Final = 8
 """How many characters of a token's ID a column has."""
 
+_LONGEST: Final = 28
+"""How many characters of a name the list of a terminal has."""
+
 _OF_ROLE: Final = re.compile(
     r"arn:.*?:assumed-role/(?:AWSReservedSSO_(?P<set>.*)_\w*|(?P<role>.*))/(?P<session>.*)"
 )
@@ -53,6 +56,11 @@ def short_person(principal: str | None, owner: str | None, who: str | None) -> s
     if not owner and kind == "token" and who in (None, "", principal):
         return f"token {cut(token, _OF_TOKEN + 1)}"
     return person(principal, owner, who)
+
+
+def brief_person(principal: str | None, owner: str | None, who: str | None) -> str:
+    """Return `short_person` for a list in which a row takes one line."""
+    return cut_inside(short_person(principal, owner, who), _LONGEST)
 
 
 def cut_inside(text: str, most: int) -> str:

@@ -154,7 +154,7 @@ def test_an_auditor_sees_the_history_and_is_told_which_role_compares(
 ) -> None:
     console = new_console("auditor", f"#/states/{written}/-/history")
     requests = asked(console, "/diff/")
-    console.shows("serial 9", "apply")
+    console.shows("serial 9", "apply", "A comparison needs the role reader")
     expect(console.page.get_by_text("What changed")).to_have_count(0)
     expect(console.button("Compare others")).to_have_count(0)
     earlier, later = (version.id for version in strict.versions(written)[-2:])

@@ -57,7 +57,7 @@ def test_text_of_others_is_never_markup(
         (f"#/states/{state}/-/history", ["Compare others", "Compare the", "Show values"], f'"2{MARKUP}"'),
         (f"#/states/{state}/-/resource/{quote(ADDRESS, safe='')}", ["Show values"], f'"{MARKUP}"'),
         (f"#/activity?state={frozen}", [], MARKUP),
-        (f"#/{MARKUP}", [], "The address may be incomplete"),
+        (f"#/{MARKUP}", [], "Look at all states"),
     ):
         console.visit(place, actions, shown)
         assert not console.page.evaluate(RAN), place
@@ -98,7 +98,7 @@ def test_axe_finds_no_serious_fault_and_no_page_is_wider_than_the_screen(
         ("#/activity", [], "State written"),
         ("#/states/network/prod/-/activity", [], "State written"),
         ("#/find", [], "Only in states"),
-        ("#/nothing", [], "The address may be incomplete"),
+        ("#/nothing", [], "Look at all states"),
     ):
         console.visit(place, actions, shown)
         faults[f"{place} {actions}"] = console.faults()

@@ -363,7 +363,7 @@ def test_a_cell_that_is_too_long_changes_its_own_row_alone(
     assert long[column] in " ".join(others[len(usual) :]).split()
 
 
-def test_a_long_name_or_reason_has_a_line_of_its_own_and_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_name_has_a_line_of_its_own_and_a_long_reason_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", Terminal())
     long, state = 110 * "x", "payments/ledger/prod"
@@ -382,8 +382,7 @@ def test_a_long_name_or_reason_has_a_line_of_its_own_and_is_not_cut(monkeypatch:
         "3 h     lock acquired  network pipeline of the team for GitHub",
         f"        {long}",
         "        apply",
-        f"3 h     lock broken    東京東京東京東京  {state}",
-        f"        {reason}",
+        f"3 h     lock broken  東京東京東京東京  {state}  the runner was kil…",
     ]
 
 
@@ -413,7 +412,7 @@ def test_a_cell_moves_to_where_its_row_takes_one_line(monkeypatch: pytest.Monkey
     ]
 
 
-def test_a_last_cell_of_which_enough_fits_is_cut_if_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_last_cell_of_which_enough_fits_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", Terminal())
     usual = ("12 min", "lock broken", "bea@example.com", "payments/gateway/prod")
@@ -424,10 +423,8 @@ def test_a_last_cell_of_which_enough_fits_is_cut_if_that_is_wanted(monkeypatch: 
         (*usual[:3], 29 * "s", "the runner was gone"),  # 11 cells are left for the reason
     ]
 
-    _, *whole = flowing(OF_EVENTS, rows).splitlines()
-    _, *lines = flowing(OF_EVENTS, rows, cut_last=True).splitlines()
+    _, *lines = flowing(OF_EVENTS, rows).splitlines()
 
-    assert [line.strip() for line in whole[1::2]] == [row[-1] for row in rows]
     assert lines == [
         "12 min  lock broken  bea@example.com  payments/gateway/prod  the build runner w…",
         "12 min  lock broken  bea@example.com  payments/gateway/prod  the runner 日本 wa…",
@@ -435,6 +432,28 @@ def test_a_last_cell_of_which_enough_fits_is_cut_if_that_is_wanted(monkeypatch: 
         f"12 min  lock broken  bea@example.com  {29 * 's'}",
         "        the runner was gone",
     ]
+
+
+def test_the_last_cells_of_a_table_are_cut_if_that_is_wanted_and_enough_of_them_fits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    rows = (
+        ("network/prod", "1 d ago", "locked 25 min, the deployment of payments"),
+        ("network/eu", "2 d ago", "locked 25 min, ada"),
+        (50 * "x", "2 d ago", "frozen with network/*: the year's end"),
+    )
+
+    assert table(("STATE", "MODIFIED", "LOCK"), rows, cut_last=True).splitlines() == [
+        "STATE         MODIFIED  LOCK",
+        "network/prod  1 d ago   locked 25 min, the deployment of pa…",
+        "network/eu    2 d ago   locked 25 min, ada",
+        50 * "x",
+        "              2 d ago   frozen with network/*: the year's e…",
+    ]
+    assert 41 * "y" in table(("STATE", "NOTE"), [(9 * "x", 41 * "y")], cut_last=True)
+    assert 71 * "y" in table(("STATE", "BY", "NOTE"), [(9 * "x", 50 * "z", 71 * "y")], cut_last=True)
 
 
 def test_a_heading_is_to_the_right_of_rows_that_end_before_its_column(

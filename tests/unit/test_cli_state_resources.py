@@ -333,7 +333,7 @@ def test_matches_are_a_table_and_states_that_were_not_searched_are_named(stub: A
     ]
 
 
-def test_a_terminal_shows_the_hits_of_a_state_below_its_name_and_counts_those_beyond_six_lines(
+def test_a_terminal_shows_a_hit_beside_its_state_several_below_and_counts_those_beyond_six_lines(
     stub: ApiStub,
 ) -> None:
     many = [WEB | {"address": f"aws_instance.web[{number}]", "tainted": False} for number in range(7)]
@@ -360,8 +360,7 @@ def test_a_terminal_shows_the_hits_of_a_state_below_its_name_and_counts_those_be
         "six: 6 resources",
         *first,
         "  aws_instance.web[5]",
-        f"{NAME}: 1 resource",
-        "  aws_instance.web  (tainted)",
+        f"{NAME}: aws_instance.web  (tainted)",
     ]
     piped = run(stub, "state", "find", "web")
     assert run(stub, "state", "find", "web", "--long").stdout == piped.stdout
