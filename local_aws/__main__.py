@@ -58,7 +58,7 @@ examples:
         "--folder",
         type=Path,
         default=DEFAULT_FOLDER,
-        help="the folder of the local AWS; another folder has another local AWS (default: .local)",
+        help="the folder of the local AWS; each folder has a local AWS of its own (default: .local)",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 

@@ -79,7 +79,7 @@ def demo(home: Home) -> None:
     print(f"""\
 {client} acquired the lock, wrote a version of the state through the API and released the lock;
 the second plan acquired it again and found nothing to change. Every earlier version is still there.
-Run it again for one more version. To use Holdfast for a state of your own, see what `make up` prints.""")
+Run the demo again for one more version. `make up` prints how to use Holdfast for a state of your own.""")
 
 
 @contextmanager

@@ -22,7 +22,7 @@ _PIP_INSTALL: Final = (
     *("install", "--quiet", "--disable-pip-version-check", "--no-input"),
     *("--no-deps", "--no-compile"),
 )
-_SLOWER: Final = "pip installs the packages, which takes longer than with uv:"
+_SLOWER: Final = "pip installs the packages, which takes longer than with uv."
 
 _COUNTERPARTS: Final = {
     "index-url": ("UV_DEFAULT_INDEX", ""),

@@ -52,9 +52,9 @@ def from_json(text: str) -> Keys:
     try:
         keys = {key["alg"]: JWKRegistry.import_key(key) for key in json.loads(text)["current"]}
     except (KeyError, TypeError, JoseError) as error:
-        raise ValueError(f"no keys of an issuer: {error!r}") from error
+        raise ValueError(f"it has no keys of an issuer ({error!r})") from error
     if keys.keys() != {*ALGORITHMS}:
-        raise ValueError("no keys of an issuer")
+        raise ValueError("it has no keys of an issuer")
     return keys
 
 
@@ -110,7 +110,8 @@ def _load(home: Home) -> Keys:
         raise LocalAwsError("No issuer runs yet: run `make issuer` in another shell.") from None
     except ValueError as error:
         raise LocalAwsError(
-            f"{home.issuer_keys}: {error}; remove the file, then `make issuer` creates new keys."
+            f"{home.issuer_keys} is not valid: {error}. Remove the file, and run `make issuer`, which "
+            "creates new keys."
         ) from error
 
 

@@ -76,7 +76,11 @@ def find_running(data_dir: Path) -> Running | None:
                 time.sleep(_PAUSE)
             else:
                 return None
-    raise LocalAwsError(f"{data_dir / 'server.pid'} is locked by a process that did not write its ID there.")
+    pid_file = data_dir / "server.pid"
+    raise LocalAwsError(
+        f"{pid_file} is locked by a process that did not write its ID there. `fuser {pid_file}` shows the "
+        "process. End the process, and run the command again."
+    )
 
 
 def check_port_free(port: int) -> None:

@@ -42,6 +42,7 @@ data "terraform_remote_state" "${label}" {
   # TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).
   # Keep them out of \`config\`, which Terraform stores in the state.
   # Any role except auditor is enough, if its scope covers ${name}.
-  # An encrypted state needs /states/ and the role reader.
+  # If the client encrypts the state, use /states/ instead of /outputs/,
+  # with the role reader.
 }`;
 }

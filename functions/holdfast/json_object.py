@@ -226,7 +226,8 @@ def check_arrays(body: bytes) -> None:
     if arrays > most:
         raise ValueError(
             f"has {arrays:,} arrays in {len(body):,} bytes. Above {ARRAYS_FROM // 1000000} MB, a body may "
-            f"have at most one array for each {BYTES_OF_ARRAY} bytes. Use fewer arrays, or indent the JSON"
+            f"have at most one array for each {BYTES_OF_ARRAY} bytes. Use fewer arrays, or indent the JSON, "
+            "which adds bytes"
         )
 
 

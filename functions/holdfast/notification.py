@@ -112,8 +112,8 @@ def of_event(team: str, event: Mapping[str, object], *, others: int = 0, is_full
     notes = []
     if others:
         notes.append(
-            "Events of this kind and principal since the previous message that got no message of their own: "
-            f"{others}."
+            "Since the previous message, further events of this kind and principal got no message of their "
+            f"own. Their number is {others}."
         )
     if is_full:
         notes.append(

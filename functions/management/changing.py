@@ -49,7 +49,9 @@ def restore(request: Request) -> Response:
     members = request.document(*form.names(v1.Restore), _GONE)
     version_id = check_version_id(text(members, "version"))
     if _GONE in members:
-        raise InvalidRequest(f"'{_GONE}' was removed. {how_to_replace(request.name, version_id)}")
+        raise InvalidRequest(
+            f"The API no longer accepts the member '{_GONE}'. {how_to_replace(request.name, version_id)}"
+        )
     wanted = Wanted(
         version_id,
         text(members, "reason"),

@@ -192,4 +192,6 @@ def _no_state(request: Request) -> NoState:
     elif similar := declared.nearest(request.work):
         near = f"The nearest names are: {', '.join(similar)}."
         sentences.append("The name is declared, but has no state." if request.name.value in similar else near)
+    else:
+        sentences.append("'holdfast state list' shows the states in your scope.")
     return NoState(" ".join(sentences))

@@ -71,7 +71,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
             finding.kind,
             finding.fields,
             _STATUS,
-            f"Problems of this kind that got no message of their own: {others}.",
+            f"Other problems of this kind got no message of their own. Their number is {others}.",
         )
         for finding, others in watching.due(findings, now)
     ]

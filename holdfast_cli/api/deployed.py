@@ -27,7 +27,8 @@ def check_networks(stack: "Stack", networks: Sequence[str]) -> None:
         raise CommandError(
             f"The deployed stack of the team {stack.team} has no setting `networks`, so it would refuse a "
             "token or trust record that is restricted to networks. In [teams."
-            f'{stack.team}] of teams.toml, write networks = ["0.0.0.0/0"] or narrower networks. Then run '
+            f'{stack.team}] of teams.toml, write networks = ["0.0.0.0/0"], which allows every address, or '
+            "write narrower networks. Then run "
             f"`npx cdk deploy {team.stack_name(stack.team)} -c address=<your public IPv4 address>`."
         )
 

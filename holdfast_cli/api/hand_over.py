@@ -48,7 +48,7 @@ button.addEventListener("click", () => {
   opened = window.open(page.href, "_blank");
   said.textContent = opened
     ? "Waiting for the console. It asks whether to sign in."
-    : "The browser blocked the window. Allow it, then press the button again.";
+    : "The browser blocked the window. Allow this page to open windows, then press the button again.";
 });
 window.addEventListener("message", (event) => {
   const isReady = event.data && event.data.holdfast === "ready";
@@ -117,8 +117,8 @@ _PAGE: Final = """\
 </head>
 <body>
 <h1>Sign in to Holdfast</h1>
-<p>The console opens as <strong id="who"></strong>.</p>
-<p class="faint">It is at <span id="where"></span>.</p>
+<p>You will be signed in as <strong id="who"></strong>.</p>
+<p class="faint">The console is at <span id="where"></span>.</p>
 <p id="warning" class="notice"></p>
 <p><button id="open" type="button" disabled autofocus>Open the console</button></p>
 <p id="said" role="status"></p>

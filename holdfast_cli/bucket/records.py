@@ -41,8 +41,8 @@ def refused(stack: "Stack") -> str:
     """Return a sentence that says that S3 denied a request to a team's bucket."""
     # S3 responds with the same 403 if it denies access or if another account has the bucket.
     return (
-        f"S3 refuses the request to the bucket {stack.bucket}, or the bucket is no longer in the account "
-        f"{stack.account}."
+        f"S3 refuses the request to the bucket {stack.bucket}, perhaps because the bucket is no longer in "
+        f"the account {stack.account}."
     )
 
 

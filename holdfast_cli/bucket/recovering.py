@@ -276,7 +276,7 @@ def _words(revision: Mapping[str, str], entry: Mapping[str, Any] | None) -> str:
         return "deleted"
     if serial := revision.get("serial"):
         return f"serial {serial}"
-    return f"of {timestamp.write(entry['LastModified'])}"
+    return f"written {timestamp.write(entry['LastModified'])}"
 
 
 def _state_of(key: str) -> str:

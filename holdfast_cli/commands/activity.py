@@ -74,7 +74,7 @@ class _Activity:
 Show the audit events of one state, or of the states in your scope, oldest first:
 writes, locks, deletes and refused requests. With the scope '*', the command also shows
 events that belong to no state, such as refused sign-ins and changes of tokens and trust
-records. With --all, it also shows reads, accepted sign-ins and the probes of
+records. With --all, it also shows reads, accepted sign-ins and the test requests of
 `holdfast doctor`. Needs the role auditor or maintainer, and no AWS credentials.
 `holdfast audit` shows the whole audit trail, and needs AWS credentials.
 
@@ -93,7 +93,9 @@ which the command shows only if --event names this event.""",
     audit.selection(
         _SINCE,
         _LIMIT,
-        option("--all", action="store_true", help="also show reads and the probes of `holdfast doctor`"),
+        option(
+            "--all", action="store_true", help="also show reads and the test requests of `holdfast doctor`"
+        ),
     ),
     arguments.API,
     arguments.LONG,

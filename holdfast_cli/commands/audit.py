@@ -116,8 +116,8 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
                 "--writes",
                 action="store_true",
                 help=(
-                    f"show only events that changed a state: {', '.join(WRITES)}; without the probes of "
-                    "`holdfast doctor`"
+                    f"show only events that changed a state: {', '.join(WRITES)}; without the test "
+                    "requests of `holdfast doctor`"
                 ),
             ),
             *more,

@@ -91,7 +91,9 @@ def _run(args: argparse.Namespace) -> None:
 
     own_sessions.check(args)
     if args.duration is not None and args.duration > DEFAULT_SECONDS:
-        raise UsageError(f"A session for a browser lasts at most {rules.shown(_LONGEST)}.")
+        raise UsageError(
+            f"A session for a browser lasts at most {rules.shown(_LONGEST)}. Use a shorter --duration."
+        )
     chosen = _resolve(args)
     address = stack.api_address(chosen)
     if args.print:

@@ -22,9 +22,10 @@ Look for faults, and print what was found and what to do:
   holdfast doctor             after it: the team's stack, API and bucket
   holdfast doctor STATE       in a configuration's folder: its backend
 
-The command removes what it writes. The first two forms need AWS credentials. The third
-form needs them only if the API's address is not known. For the local AWS, run
-`set -a; . .local/aws.env; set +a`. The exit code is 1 if you must do something.""",
+The command removes all test data that it writes. The first two forms need AWS
+credentials. The third form needs AWS credentials only if the API's address is not
+known. For the local AWS, run `set -a; . .local/aws.env; set +a`. The exit code is 1 if
+you must do something.""",
     """\
   holdfast doctor --account
   holdfast doctor --team payments
@@ -44,8 +45,9 @@ form needs them only if the API's address is not known. For the local AWS, run
         "--team",
         type=rules.team,
         metavar="TEAM",
-        help="the team whose account, stack or API is checked; default: HOLDFAST_TEAM (not with STATE), "
-        "or else the profile's team (with STATE or --account, only if you name the profile)",
+        help="the team whose account, stack or API is checked; default: HOLDFAST_TEAM, or else the profile's "
+        "team. With STATE, the command ignores HOLDFAST_TEAM. With STATE or --account, it uses the profile's "
+        "team only if you name the profile",
     ),
     option(
         "--address",

@@ -391,7 +391,7 @@ def _matching(api: "Api", args: argparse.Namespace, verb: str) -> "list[v1.State
     if found and len(found) == len(listed) and not args.yes:
         what = "the only state" if len(found) == 1 else f"all {len(found)} states"
         asking.for_word(
-            f"The pattern {args.states} matches every state in your scope. This {verb} {what}.",
+            f"The pattern {args.states} matches every state in your scope. The command {verb} {what}.",
             str(len(found)),
         )
     return found
@@ -404,7 +404,7 @@ def _is_left(outcomes: Sequence[_Outcome]) -> bool:
 def _so_far(outcomes: Mapping[str, _Outcome]) -> str:
     done = sum(outcome.result in _DONE for outcome in outcomes.values())
     if not done:
-        return "No state is known to be changed."
+        return "It is not known whether a state was changed. You can run the command again."
     were = "state was" if done == 1 else "states were"
     return f"At least {done} {were} changed. You can run the command again."
 

@@ -24,8 +24,9 @@ from holdfast_cli.terminal.output import some
 COMMAND = Command(
     """\
 Move many states from another backend. `plan` prints a plan to review. `run` imports the
-states of the plan. `check` compares each state in the source and in Holdfast, until all
-pipelines have switched. `close` locks the source for good. No command deletes a state.""",
+states of the plan. `check` compares each state in the source and in Holdfast. Repeat
+`check` until all pipelines use Holdfast. `close` locks the states in the source for
+good. No command deletes a state.""",
     """\
   holdfast import plan s3://old-bucket/prefix --dynamodb-table locks > move.toml
   holdfast import run move.toml
@@ -151,7 +152,7 @@ def _tell(made: planning.Made) -> None:
         first = some(group, _FIRST)
         output.tell(
             f"holdfast: {first} have the same lineage, so they may be copies. Remove the tables of the "
-            "copies."
+            "copies from the plan."
         )
     if made.moved:
         changes = "1 state" if len(made.moved) == 1 else f"{len(made.moved)} states"
@@ -177,13 +178,14 @@ def _place(args: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
 
 
 _INTERRUPTED: Final[Mapping[str, str]] = {
-    "run": "The import may still hold locks. To release them and to continue, run `holdfast import run "
-    f"{plan}` again.",
-    "close": f"Some states may be closed. To close the others, run `holdfast import close {plan}` again. To "
-    f"open the closed states, run `holdfast import reopen {plan}`.",
-    "reopen": f"Some states may still be closed. To open them, run `holdfast import reopen {plan}` again.",
+    "run": "The import may still hold locks. To release these locks and to continue, run `holdfast import "
+    "run {file}` again.",
+    "close": "The command may have locked some of the states in the source. To lock the others, run "
+    "`holdfast import close {file}` again. To release the locks, run `holdfast import reopen {file}`.",
+    "reopen": "Some states may still be locked in the source. To release their locks, run `holdfast import "
+    "reopen {file}` again.",
 }
-"""What to do after Ctrl-C in a command that holds locks."""
+"""What to do after Ctrl-C in a command that holds locks; `{file}` is the path of the plan."""
 
 
 @contextmanager
@@ -197,7 +199,7 @@ def _opened(args: argparse.Namespace, command: str) -> Iterator[Run]:
             yield Run(read, journal, source, place)
         except KeyboardInterrupt as interrupt:
             if command in _INTERRUPTED:
-                interrupt.add_note(_INTERRUPTED[command].format(plan=args.plan))
+                interrupt.add_note(_INTERRUPTED[command].format(file=args.plan))
             raise
 
 
@@ -299,13 +301,13 @@ def _close(args: argparse.Namespace, run: Run) -> None:
     if args.bucket_policy and not run.source.can_refuse_writes:
         raise UsageError("--bucket-policy is only for sources whose address begins with s3://.")
     if not stopped:
-        raise CommandError(f"This source cannot be closed. A lock would not stop {not_stopped}.")
+        raise CommandError(f"`close` does not lock this source, because a lock would not stop {not_stopped}.")
     outcomes = closing.close(run, refuse_writes=args.bucket_policy)
     more = f" The locks stop {stopped}. They do not stop {not_stopped}."
     if not any(outcome.word == closing.CLOSED for outcome in outcomes):
-        more = " Nothing was closed."
+        more = " This run left no new lock in the source."
     elif args.bucket_policy:
-        more = " The bucket's policy refuses every write to the closed states."
+        more = " The bucket's policy refuses every write to the states that this command locked."
     _report(args, outcomes, more)
 
 
@@ -354,5 +356,6 @@ def _rewrite(args: argparse.Namespace) -> None:
         output.tell(f"{note}")
     if notes:
         raise CommandError(
-            f"{'1 place has' if len(notes) == 1 else f'{len(notes)} places have'} to be changed by hand."
+            f"{'1 change is' if len(notes) == 1 else f'{len(notes)} changes are'} left to make by hand. The "
+            "lines above say where."
         )

@@ -238,8 +238,8 @@ def _break(args: argparse.Namespace) -> None:
             )
         if args.id is None:
             asking.for_word(
-                f"The state {args.state} is {lock_sentence(lock, api.now())}. This breaks the lock: "
-                "later writes of its holder are refused.",
+                f"The state {args.state} is {lock_sentence(lock, api.now())}. The command "
+                "breaks the lock. Holdfast then refuses the writes of the lock's holder.",
                 args.state.value,
                 f"name the lock: `holdfast lock break {args.state} {shlex.quote(lock.id)}`",
             )

@@ -74,7 +74,7 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
     from holdfast_cli.bucket import recovering
 
     if not args.yes:
-        asking.for_word(f"This makes the bucket {old.bucket} refuse writes.", replica.team)
+        asking.for_word(f"The command makes the bucket {old.bucket} refuse writes.", replica.team)
     stack_name = names.replica_stack_name(replica.team)
     try:
         was_fenced = recovering.fence(old, new)
@@ -124,8 +124,8 @@ def _take_over(
 
     if not args.yes:
         asking.for_word(
-            f"This makes the bucket {old.bucket} refuse writes, and removes from the bucket {new.bucket} "
-            "each lock that S3 copied there.",
+            f"The command makes the bucket {old.bucket} refuse writes, and removes from the bucket "
+            f"{new.bucket} each lock that S3 copied there.",
             deployed.team,
         )
     progress = output.Progress()
@@ -235,8 +235,8 @@ def _write_after(
         hours = int(recovering.LATELY.total_seconds()) // 3600
         lines.append(
             f"S3 made its newest copy {output.moment(here.newest)}, so later changes, such as a revocation, "
-            f"may be missing. Check these objects, which changed within {hours} h before that copy: "
-            f"{', '.join(changed)}"
+            "may be missing. Check that the following tokens and trust records still grant only what they "
+            f"should, because they changed within {hours} h before that copy: {', '.join(changed)}"
         )
     output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))
 

@@ -219,8 +219,8 @@ def _in_colours(states: "list[v1.StateItem]", columns: "Mapping[str, list[str]]"
     "show",
     "show one state",
     """\
-Show the current version of a state, who wrote it, how many resources it has (needs
-the role reader), and its lock.""",
+Show the current version of a state, its writer, its lock and the number of its
+resources. Only callers with the role reader see this number.""",
     """\
   holdfast state show network/prod
   holdfast state show network/prod --json
@@ -514,7 +514,7 @@ def _end_with_difference(args: argparse.Namespace, differences: "v1.Differences"
     """Exit with 2 if two versions differ. Raise `CommandError` if they cannot be compared."""
     if differences.encrypted:
         raise CommandError(
-            f"The client encrypted the state {args.state}, so whether the versions differ is unknown."
+            f"The client encrypted the state {args.state}, so it is unknown whether the versions differ."
         )
     if differences.lineage_changed or differences.resources or differences.outputs:
         sys.exit(2)

@@ -165,7 +165,10 @@ def _delete(args: argparse.Namespace) -> None:
     api = sign_in(args)
     state = api.get(v1.StateDescription, "states", args.state)
     if not state.version:
-        raise CommandError(f"There is no current version of the state {args.state}: nothing was deleted.")
+        raise CommandError(
+            f"There is no current version of the state {args.state}: nothing was deleted. `holdfast state "
+            "list` shows the states that you can delete."
+        )
     if state.resources is None:
         resources = " The number of its resources is unknown."
     else:
@@ -184,7 +187,7 @@ def _delete(args: argparse.Namespace) -> None:
             else f"version {state.version}, serial {whole(state.serial) or '-'}, "
             f"of {moment(state, 'modified') or '-'}"
         )
-        asking.for_word(f"This deletes the state {args.state}: {which}.{resources}", args.state.value)
+        asking.for_word(f"The command deletes the state {args.state}: {which}.{resources}", args.state.value)
     deleted = api.change(
         v1.Deleted, "POST", "delete", args.state, v1.Delete(version=state.version, reason=args.reason)
     )
@@ -241,8 +244,9 @@ def _undelete(args: argparse.Namespace) -> None:
     "declare",
     "declare the name of a new state",
     """\
-Declare the name of a new state, for a team that refuses undeclared names. The command
-writes no state; the first apply does. Needs the role writer.""",
+Declare the name of a new state. If the team has the setting `new_states = "declared"`,
+Holdfast refuses the first apply under a name that is not declared. The command writes
+no state. Needs the role writer.""",
     """\
   holdfast state declare network/staging
   holdfast state declare network/staging --json
@@ -256,7 +260,7 @@ def _declare(args: argparse.Namespace) -> None:
 
     declared = sign_in(args).change(v1.Declared, "POST", "create", args.state, form.Document())
     done = (
-        f"The name {args.state} is declared already."
+        f"The name {args.state} was declared before, or already has a state. Nothing was changed."
         if declared.created is False
         else f"The name {args.state} is declared: the first apply may write the state."
     )
@@ -284,7 +288,10 @@ def _undeclare(args: argparse.Namespace) -> None:
     from holdfast.api import v1
 
     api = sign_in(args)
-    undeclared_already = f"The name {args.state} is not declared: nothing was undeclared."
+    undeclared_already = (
+        f"The name {args.state} is not declared, so nothing was changed. `holdfast state list --declared` "
+        "lists the declared names that have no state."
+    )
     try:
         found = api.get(v1.StateDescription, "states", args.state)
     except ApiError as failure:

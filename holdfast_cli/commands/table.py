@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "import": (_MOVE, "move many states from another backend to Holdfast"),
     "token": (_OPERATE, "create, show, update, rotate and revoke access tokens"),
     "trust": (_OPERATE, "let CI jobs and people sign in without a stored secret"),
-    "watch": (_OPERATE, "show what needs attention, and enable the hourly probe"),
+    "watch": (_OPERATE, "show what needs attention, and test the API every hour"),
     "audit": (_OPERATE, "show the events of the team's audit log"),
     "recover": (_OPERATE, "make the replica in another region the team's state bucket"),
 }
@@ -45,7 +45,7 @@ def parser() -> Parser:
     """Return the parser of all commands."""
     top = Parser(
         prog="holdfast",
-        description="Terraform and OpenTofu state in S3: locked, fenced, with its history.",
+        description="Terraform and OpenTofu state in S3, with locks and a history.",
         epilog='Start: `holdfast configure`, then `eval "$(holdfast login)"`, then `holdfast state list`.',
     )
     top.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")

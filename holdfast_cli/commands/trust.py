@@ -180,7 +180,7 @@ def _list(args: argparse.Namespace) -> None:
     "show",
     "show a trust record",
     f"""\
-Show who may sign in by a trust record, which roles it grants for which states, from
+Show who may sign in with a trust record, which roles it grants for which states, from
 which networks it accepts requests, and who created and updated it.
 {arguments.needs("read")}""",
     """\
@@ -207,9 +207,9 @@ def _show(args: argparse.Namespace) -> None:
     "change a trust record; its sessions stay valid",
     f"""\
 Change the grants, networks, description or owner of a trust record. Callers that signed
-in by the record stay signed in, and the change applies to them within 60 seconds.
+in with the record stay signed in, and the change applies to them within 60 seconds.
 
-You cannot change who may sign in by the record, because existing sessions would stay
+You cannot change who may sign in with the record, because existing sessions would stay
 valid. Create another record, then remove this one. {arguments.needs("read and write")}""",
     """\
   holdfast trust update network-main --role reader

@@ -35,7 +35,7 @@ COMMAND = Command(
     "show what needs attention now",
     f"""\
 Show the old locks, large states and expiring tokens that the function would find. The
-command sends no probe. The exit code is 1 if you must do something.
+command does not test the API. The exit code is 1 if you must do something.
 {arguments.needs("list and read")}""",
     """\
   holdfast watch status
@@ -54,13 +54,13 @@ def _status(args: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "enable",
-    "enable the hourly probe of the API, or renew its token",
+    "enable the hourly test of the API, or renew its token",
     f"""\
 Let the function test every hour whether the API can acquire and release a lock. The
 command creates a token for these tests, which is valid only for one reserved name, and
 stores the token in the team's bucket for the function. The token expires after
 {DEFAULT_LIFETIME.days} days, or at the time in --expires; run the command again before
-that. The command revokes an earlier token of the probe.
+that. The command revokes the tokens that earlier runs created.
 {arguments.needs("list, read and write")}""",
     """\
   holdfast watch enable
@@ -82,16 +82,16 @@ def _enable(args: argparse.Namespace) -> None:
     token = watch.enable(session, found, args.expires)
     ends = f"expires {output.moment(token.expires)}" if token.expires else "never expires"
     output.outcome(
-        f"The hourly probe of the API is enabled for the team {found.team}. Its token {token.id} {ends}."
+        f"The hourly test of the API is enabled for the team {found.team}. Its token {token.id} {ends}."
     )
 
 
 @COMMAND.add(
     "disable",
-    "disable the hourly probe of the API",
+    "disable the hourly test of the API",
     f"""\
-Revoke the token of the probe, and remove it from the bucket. The function still checks
-the bucket. {arguments.needs("list, read and write")}""",
+Revoke the token of the test, and remove the token from the bucket. The function still
+checks the bucket. {arguments.needs("list, read and write")}""",
     """\
   holdfast watch disable
   holdfast watch disable --team payments
@@ -104,7 +104,7 @@ def _disable(args: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(args))
     count = watch.disable(session, found)
     output.outcome(
-        f"The hourly probe of the API is disabled for the team {found.team}. Revoked tokens: {count}."
+        f"The hourly test of the API is disabled for the team {found.team}. Revoked tokens: {count}."
     )
 
 
@@ -118,7 +118,7 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
     soon = rules.shown(watching.ENDS_SOON)
     for kind, nothing in (
         (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(old)}."),
-        (watching.Kind.STATE_LARGE, 'No state is near the limit of `backend "http"`.'),
+        (watching.Kind.STATE_LARGE, 'No state is near the size limit of `backend "http"`.'),
         (
             watching.Kind.TOKEN_ENDS,
             f"No token expires within {soon}. Tokens with a lifetime of at most {soon} do not count.",
@@ -139,14 +139,14 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
     elif not seen.enabled:
         yield note(
             "watch.probe",
-            "The hourly probe of the API is not enabled.",
+            "The hourly test of the API is not enabled.",
             f"To enable it, run `holdfast watch enable --team {stack.team}`.",
         )
     elif seen.probe and seen.probe.expires:
         yield ok(
             "watch.probe",
             (
-                "The hourly probe of the API is enabled. Its token expires on "
+                "The hourly test of the API is enabled. Its token expires on "
                 f"{output.moment(seen.probe.expires, now)}."
             ),
         )

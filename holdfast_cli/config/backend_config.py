@@ -28,8 +28,8 @@ _WHERE_CREDENTIALS_ARE: Final = (
 )
 
 NOTHING_IS_REMEMBERED: Final = (
-    "holdfast: Terraform does not store these exports. Each command uses the state that the exports in its "
-    "shell name. If exports of another environment are left in the shell, Terraform applies this "
+    "holdfast: Terraform does not store these exports. Each command uses the state whose address its shell "
+    "exports. If exports of another environment are left in the shell, Terraform applies this "
     "configuration to that environment, without a warning. With several environments, use --tfbackend."
 )
 """The warning that `--env` prints on standard error."""
@@ -130,7 +130,8 @@ data "terraform_remote_state" "{label}" {{
   # TF_HTTP_USERNAME (the token's ID) and TF_HTTP_PASSWORD (its secret).
   # Keep them out of `config`, which Terraform stores in the state.
   # Any role except auditor is enough, if its scope covers {name}.
-  # An encrypted state needs /states/ and the role reader.
+  # If the client encrypts the state, use /states/ instead of /outputs/,
+  # with the role reader.
 }}"""
 
 
@@ -147,7 +148,8 @@ def to_env(address: str, name: StateName, *, read_only: bool) -> str:
             f"unset {' '.join(map(variable, _LOCKING))}",
             "# These settings do not lock the state.",
             "# They are for clients that only plan.",
-            "# If the block has a lock_address, run `terraform plan -lock=false`.",
+            "# If the block has a lock_address, Terraform still locks the state:",
+            "# run `terraform plan -lock=false`.",
         ]
     lines += [
         '# For a configuration with an empty block: backend "http" {}',
@@ -165,7 +167,8 @@ def _assignments(address: str, name: StateName, *, read_only: bool) -> list[str]
         lines += [
             "# These settings do not lock the state.",
             "# They are for clients that only plan.",
-            "# If TF_HTTP_LOCK_ADDRESS is set, run `terraform plan -lock=false`.",
+            "# If TF_HTTP_LOCK_ADDRESS is set, Terraform still locks the state:",
+            "# run `terraform plan -lock=false`.",
         ]
     return lines
 

@@ -102,11 +102,12 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
 def _host_block(address: str) -> str:
     services = [f"    {quote_hcl(name):<10} = {quote_hcl(f'{address}/api/v2/')}" for name in SERVICES]
     lines = [
-        f"{STAND_IN} is a placeholder, because the block above accepts only the",
-        "name of an https host. Write the following `host` block, without the #,",
-        "into the CLI configuration, such as ~/.terraformrc. For the local AWS,",
-        "`make up` writes the block to .local/cloud.tfrc: set TF_CLI_CONFIG_FILE",
-        "to that file.",
+        f"The block above names {STAND_IN} in place of the API's host, because",
+        "the API's address has a path or a port, or does not begin with https://.",
+        "Terraform learns the address from a `host` block. Write the following",
+        "block, without the #, into the CLI configuration, such as ~/.terraformrc.",
+        "For the local AWS, `make up` writes this block to .local/cloud.tfrc, so you",
+        "only need to set TF_CLI_CONFIG_FILE to that file.",
         "",
         f'host "{STAND_IN}" {{',
         "  services = {",

@@ -260,7 +260,7 @@ def _check_key(key: str, where: str, known: Iterable[str]) -> None:
             "file, and rotate its value if it was a secret."
         )
     raise ArgumentTypeError(
-        f"{where} has the unknown key {key!r}{_nearest(key, known)} It may have {', '.join(known)}."
+        f"{where} has the unknown key {key!r}{_nearest(key, known)} Allowed keys: {', '.join(known)}."
     )
 
 

@@ -220,7 +220,7 @@ def freeze_id(value: str) -> str:
         return operator.check_id(value[1:-1] if value[:1] + value[-1:] == "[]" else value)
     except InvalidRequest:
         raise argparse.ArgumentTypeError(
-            f"{value[:60]!r} is not the ID of a freeze, which has 32 of the characters 0-9 and a-f"
+            f"{value[:60]!r} is not the ID of a freeze, which has 32 digits from 0-9 and a-f"
         ) from None
 
 

@@ -191,6 +191,6 @@ def _team_left_out(
         return None
     return (
         "HOLDFAST_TEAM is not used, because this command finds the API only by its address. The command "
-        f"uses {address.value} ({address.source}), which may be another team's. For the team of "
-        "HOLDFAST_TEAM, use --address."
+        f"uses {address.value} ({address.source}), which may be another team's. To use the team "
+        "of HOLDFAST_TEAM, name the address of its API with --address."
     )

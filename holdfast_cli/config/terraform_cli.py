@@ -45,8 +45,8 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
     # OpenTofu makes this folder by itself, and reads a `tofurc` in it in any case.
     if not folder.exists() and (hidden := [file.name for file in _settings(xdg)]):
         raise UsageError(
-            f"OpenTofu reads {', '.join(hidden)} in {xdg} only while {folder} does not exist. First move "
-            f"this configuration to {folder}. Nothing was changed."
+            f"OpenTofu reads {', '.join(hidden)} in {xdg} only while {folder} does not exist, and this "
+            f"command would create that folder. First move these files to {folder}. Nothing was changed."
         )
     program = _program(folder)
     command = f'exec {shlex.quote(sys.executable)} -P -m holdfast_cli credentials-helper "$@"'
@@ -54,9 +54,9 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
     if variable := _naming(environment):
         if NAME not in helpers:
             raise CommandError(
-                f"Wrote {program}. Terraform reads only {environment[variable]}, which {variable} names. "
-                "Unset the variable and run the command again, or add this line to that file: "
-                f"{block}"
+                f"Wrote {program}, but Terraform does not use it yet. The only CLI configuration that "
+                f"Terraform reads is {environment[variable]}, because {variable} names this file. Unset the "
+                f"variable and run the command again, or add this line to the file: {block}"
             )
         return [program]
     _write(own, f"# Written by `holdfast configure helper`.\n{block}\n", 0o644)

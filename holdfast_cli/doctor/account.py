@@ -305,7 +305,10 @@ class _At:
                 deployed = True
                 yield Level.NOTE, *_still_deployed(stack, self.region)
         if not deployed:
-            yield Level.OK, f"{self.region} has no stack that only an earlier release needs."
+            yield (
+                Level.OK,
+                f"{self.region} has no stack that an earlier release needed and this release does not need.",
+            )
 
     def keys(self) -> Iterator[Finding]:
         """Yield whether S3 can encrypt with the keys that the teams' settings name, and who administers."""

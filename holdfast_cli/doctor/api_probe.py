@@ -303,7 +303,7 @@ class _Probe:
             ("api.read_gzip", compressed, "A compressed"),
         ):
             if read.status == 200 and read.body != self._document(4):
-                yield problem(check, f"{how} read returned the state altered.", self._look)
+                yield problem(check, f"{how} read did not return the state as it was written.", self._look)
             else:
                 yield self._judge(check, read, 200, f"{how} read returns the state byte for byte.")
         cache, kind = (plain.headers.get(name, "") for name in ("cache-control", "content-type"))

@@ -262,7 +262,7 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
         return problem(check_name, f"{said}, but the API is at {base}.", do)
     path = _ROUTED.fullmatch(shown)
     if path is None or (base is not None and unquote(path[1]) != unquote(base)):
-        return problem(check_name, f"{said}, which is no route of the API.", do)
+        return problem(check_name, f"{said}, but the API does not have this route.", do)
     _, route, name = path.groups()
     if route == "outputs" and argument == "address":
         return problem(
@@ -273,7 +273,7 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
     if route not in routes:
         return problem(check_name, f"{said}, but it must lead to /{routes[0]}/.", do)
     if unquote(name) != state.value:
-        return problem(check_name, f"{said}, which is not the state {state} but {unquote(name)}.", do)
+        return problem(check_name, f"{said}, which is the state {unquote(name)}, not {state}.", do)
     return ok(check_name, f"{said}.")
 
 
@@ -314,7 +314,7 @@ def _methods(values: Mapping[str, Value], state: StateName) -> Iterator[Finding]
             yield problem(
                 f"backend.{argument}",
                 f"{argument} is {used} ({source}), but {address} is the address of the state itself. There, "
-                f"{used} {_AT_THE_STATE[used]}, so the API refuses such a request with lock info.",
+                f"{used} {_AT_THE_STATE[used]}, so the API refuses a {used} request that has lock info.",
                 f'In the block, write {argument} = "{right[argument][0]}", with the {address} that '
                 f"`holdfast backend-config {state}` prints.",
             )

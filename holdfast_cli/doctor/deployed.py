@@ -284,7 +284,7 @@ def _status(name: str, configuration: Mapping[str, Any]) -> Outcome:
         "If the status is UPDATING, wait. Otherwise, look at the domain's certificate in ACM. Then run this "
         "command again."
     )
-    return Level.PROBLEM, f"The domain {name} is {status}.", do
+    return Level.PROBLEM, f"The domain {name} has the status {status}.", do
 
 
 def _default_endpoint(is_off: bool, is_off_in_template: bool) -> Outcome:

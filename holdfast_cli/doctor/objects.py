@@ -137,7 +137,7 @@ def _locks(objects: Sequence[_Object], denied: Sequence[str]) -> Iterator[Findin
         yield note(
             "locks",
             (
-                "There are locks on names without a state, and they are older than an hour: "
+                "These names have no state, but they have a lock that is older than an hour: "
                 f"{some(left, _SHOWN)}."
             ),
             "If no first apply is running, check that lock_address and address name the same state in the "

@@ -19,7 +19,7 @@ def show(findings: Iterable[Finding], *, as_json: bool) -> None:
         _print(findings, as_json=as_json)
     except OutputClosedError as closed:
         # The exit code is about all findings, and some were not printed.
-        raise CommandError(f"{closed} Findings are lost: run the command again.") from closed
+        raise CommandError(f"{closed} Some results were not printed. Run the command again.") from closed
 
 
 def _print(findings: Iterable[Finding], *, as_json: bool) -> None:

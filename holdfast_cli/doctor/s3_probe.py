@@ -159,7 +159,7 @@ class _Probe:
         yield from self._unless_holds(key, b"1", "S3 refused to create the object again")
 
     def _create_at_once(self, key: str) -> Iterator[str]:
-        yield from self._unless_one_wins(key, "created one object", IfNoneMatch="*")
+        yield from self._unless_one_wins(key, "created the same object", IfNoneMatch="*")
 
     def _create_again(self, key: str) -> Iterator[str]:
         made = self._make(key)
@@ -186,7 +186,7 @@ class _Probe:
 
     def _replace_at_once(self, key: str) -> Iterator[str]:
         etag = self._make(key, b"first").etag  # another body than the writers': equal bodies have equal ETags
-        yield from self._unless_one_wins(key, "replaced one version", IfMatch=etag)
+        yield from self._unless_one_wins(key, "replaced the same version", IfMatch=etag)
 
     def _delete(self, key: str) -> Iterator[str]:
         first = self._make(key)

@@ -139,7 +139,8 @@ def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
     if not versions or not versions[0].delete_marker:
         return note(
             "api.state",
-            f"The check cannot tell whether {state} was deleted: the API responds with {response.status}.",
+            f"The state {state} has no current version. The check cannot tell whether the state was deleted, "
+            f"because the API responds with {response.status} to a request for the versions.",
         )
     at = versions[0].time
     version = next((each.version for each in versions if not each.delete_marker), "")
@@ -199,8 +200,8 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
         case status:
             return problem(
                 "api.role",
-                f"The check sent lock info without an ID. The API responded with {status}, not with 400 or "
-                "403.",
+                f"The check cannot tell whether the credentials may lock {state}. The API responded with "
+                f"{status}, not with 400 or 403, to lock info without an ID.",
                 "See docs/use/errors.md for this status code.",
             )
 
@@ -235,7 +236,7 @@ def discovery(base: str) -> Finding:
     do = (
         "Deploy the stack again with the release of this command."
         if response.status == 200
-        else "Run the command again. If the finding remains, check the proxies between this machine and the "
+        else "Run the command again. If this problem remains, check the proxies between this machine and the "
         "API."
     )
     return problem("api.discovery", f"`cloud` and `remote` do not find the API: {_DOCUMENT} {found}.", do)

@@ -54,8 +54,9 @@ def reopen(run: Run) -> list[Outcome]:
     closing = run.journal.closing
     if not closing and not run.journal.refused:
         raise CommandError(
-            "According to the journal of this plan, no state is closed, so this command opened none. If the "
-            "journal was lost, release the locks in the source with the source's own force-unlock."
+            "The journal of this plan has no lock that 'holdfast import close' left in the source, so no "
+            "lock was released. If the source still has such a lock, remove it with the source's own "
+            "force-unlock."
         )
     return _allowed(run, run.journal.refused) + many.for_each(list(closing), partial(_opened, run), "opened")
 
@@ -90,8 +91,8 @@ def _closed(run: Run, state: Planned, name: StateName) -> Outcome:
     lock = entry.closing
     if lock is None:
         said = (
-            f"This state has moved to {run.place.api.address}/states/{name}: change the backend block. "
-            "Only to go back to this old backend, run 'holdfast import reopen', which releases this lock."
+            f"This state has moved to {run.place.api.address}/states/{name}: change the backend block. To "
+            "use this old backend again, first run 'holdfast import reopen', which releases this lock."
         )
         lock = OldLock(lock_info(said), run.source.prepare_lock(state.id))
     if not entry.is_closed:  # a closed state stays closed if this close is killed
@@ -124,12 +125,12 @@ def _changed(run: Run, state: str, name: StateName) -> str:
                 imported = run.journal.of(state).imported_as(name)
                 serial, there = imported.serial if imported else None, compared.old.revision.serial
                 why = (
-                    f"{state}: the current version of {name} was never acknowledged."
+                    f"{state}: Holdfast never acknowledged the write of the current version of {name}."
                     if compared.new and compared.new.serial == there
                     else f"{state} was written after its import: the source has serial {there}, and serial "
                     f"{serial} was imported."
                 )
-                return f"{why} Run 'holdfast import run', and then close the state."
+                return f"{why} Run 'holdfast import run', and then 'holdfast import close' again."
     except CommandError as error:
         return str(error)
     return (

@@ -157,7 +157,8 @@ def compare(
     if is_ours:
         return Differs(
             f"{both}. The state in the source went back to an earlier version, or changed without a new "
-            "serial. Compare the two states by hand"
+            "serial. Compare the two states. If the source has the right one, push it there with a serial "
+            f"above {new.serial}, and import it again"
         )
     return Differs(
         f"clients wrote the state in the source and in Holdfast: {both}. Compare the two states, and push "

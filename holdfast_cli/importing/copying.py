@@ -132,8 +132,9 @@ def _done_before(run: Run, state: str, name: StateName) -> Outcome | None:
         if is_done and entry.imported_as(name):
             return Outcome(state, name.value, "closed before")
         text = (
-            f"{state} is closed in the source, but {name} in Holdfast is missing or has other content. Run "
-            "'holdfast import reopen', then 'holdfast import run' again."
+            f"'holdfast import close' has locked {state} in the source, but {name} in Holdfast is missing or "
+            "has other content. Run 'holdfast import reopen', which releases the lock, and then 'holdfast "
+            "import run' again."
         )
         return Outcome(state, name.value, "closed", text, is_problem=True)
     if not is_done:

@@ -68,7 +68,8 @@ class Hcp(PlainSource):
         shown = self._json("GET", f"workspaces/{_quoted(workspace)}", state, (HTTPStatus.OK,))["data"]
         if shown["attributes"]["permissions"]["can-read-state-versions"].value is False:
             raise CommandError(
-                f"{state}: the token may not read its state; allow the token to read state versions."
+                f"{state}: the token may not read the state of this workspace. Give the token permission to "
+                "read state versions."
             )
         return b""
 
@@ -76,8 +77,8 @@ class Hcp(PlainSource):
         url = version["attributes"]["hosted-state-download-url"].text()
         if not url:
             raise CommandError(
-                f"{state}: {self.address} does not return the address of its content; check the "
-                "permissions of the token."
+                f"{state}: {self.address} does not return the address from which to download the state. "
+                "Check whether the token may read state versions."
             )
         # Addresses on other hosts, and those of redirects, have a signature of their own.
         is_foreign = not _is_below(url, self._api)
@@ -153,13 +154,16 @@ class Hcp(PlainSource):
             total = pagination["total-count"].number()
             if page and page <= before:
                 raise CommandError(
-                    f"{what}: page {before} of its list leads back to page {page}, which is a fault of the "
+                    f"{what}: after page {before} of the list of workspaces, the server names the page "
+                    f"{page}, so the list cannot be read to its end. Report this to the operator of the "
                     "server."
                 )
             # Without a total, a full page may not be the last.
             is_cut = len(listed) == _PAGE_SIZE if total is None else count < total
             if not page and is_cut:
-                raise CommandError(f"{what}: its list ends before its last page; run the command again.")
+                raise CommandError(
+                    f"{what}: the list of workspaces ends before its last page. Run the command again."
+                )
 
     def _json(self, method: str, url: str, what: str, expects: Collection[int], body: object = None) -> Part:
         sent = json.dumps(body).encode() if body else b""
@@ -167,7 +171,8 @@ class Hcp(PlainSource):
         document = Part(response.json(), f"{what}: {self._api}")
         if response.status == HTTPStatus.OK and "data" not in document.members():
             raise CommandError(
-                f"{what}: {self._api} does not respond as HCP Terraform does: check {self.address}."
+                f"{what}: {self._api} does not respond as HCP Terraform does. Check the address "
+                f"{self.address}."
             )
         return document
 

@@ -140,8 +140,8 @@ def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Ru
     for rule in rules:
         if all(rule.name(state.id) is None for state in listed):
             raise CommandError(
-                f"The rule {rule.text!r} matches no state. It must match the full text after 'from' in the "
-                f"plan, such as {listed[0].id!r}."
+                f"The rule {rule.text!r} matches no state. The pattern of a rule must match the whole ID of "
+                f"a state in the source, such as {listed[0].id!r}."
             )
     drafts = [
         _Draft(state, name_of(state.id, rules) or state.name, left_out=state.left_out) for state in listed
@@ -243,9 +243,9 @@ def _settle(run: Run, draft: _Draft, verdict: Verdict | CommandError, names: set
         case Same():
             draft.found += ", already imported"
         case MovedOn():
-            draft.found += ", imported before its last change"
+            draft.found += ", changed in the source after it was imported"
         case InUse():
-            draft.found += ", imported and in use"
+            draft.found += ", already imported, and changed in Holdfast since then"
         case _:
             why = str(verdict) if isinstance(verdict, CommandError) else verdict.why
             draft.name, draft.problem, draft.renamed = None, why, ""

@@ -39,8 +39,8 @@ def split(address: str, form: str, variables: str) -> SplitResult:
     host = parts.netloc.rpartition("@")[2]
     if "@" in parts.netloc:
         raise UsageError(
-            f"The address at {host} has credentials: remove them, rotate them if others may have read them, "
-            f"and set {variables} instead."
+            f"The address at {host} contains credentials. Remove them from the address, and set {variables} "
+            "instead. If others may have read the credentials, replace them."
         )
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         raise UsageError(
@@ -119,16 +119,17 @@ class Remote:
         match response.status:
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN as status:
                 raise CommandError(
-                    f"{what}: {host} responds with {int(status)}: check that {self.credentials}."
+                    f"{what}: {host} responds with {int(status)}. Check that {self.credentials}."
                 )
             case HTTPStatus.TOO_MANY_REQUESTS:
                 raise UnavailableError(
-                    f"{what}: {host} still responds with 429, too many requests: run the command again later."
+                    f"{what}: {host} still responds with 429 (too many requests). Run the command again "
+                    "later."
                 )
             case status if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                raise UnavailableError(f"{what}: {host} responds with {status}: run the command again.")
+                raise UnavailableError(f"{what}: {host} responds with {status}. Run the command again.")
             case status:
                 raise CommandError(
-                    f"{what}: {host} responds with {status} to {method}: check the address and the options "
+                    f"{what}: {host} responds with {status} to {method}. Check the address and the options "
                     "of the source."
                 )

@@ -282,7 +282,7 @@ def _read_states(block: Item, config: Item, moved: Moved) -> dict[str, StateName
         return {workspace: found[workspace]}
     raise _ByHandError(
         f"the plan has no state of the workspace {workspace}. For this block, the plan has {_shown(found)}. "
-        "Import that state with a plan first, or leave the block as it is."
+        f"First import the state of the workspace {workspace} with a plan, or leave the block as it is."
     )
 
 
@@ -351,9 +351,10 @@ def _of_cloud(text: str, block: Item, found: Mapping[str, StateName], api: str) 
     keeps_names = all(place == (group, old) for old, place in places)
     if not group or not (name or keeps_names):
         raise _ByHandError(
-            f"the workspaces of the block are now {_shown(found)}. `cloud` needs names with a '/'. Without "
-            "`name`, all workspaces must be in one organization and keep their names. Make a plan with such "
-            "names."
+            f"the workspaces of the block are now {_shown(found)}. A state that `cloud` uses must have a "
+            "name with a '/'. If the block does not name a single workspace, the first segments of the new "
+            "names must be the same, and the rest must be the old names of the workspaces. Make a plan with "
+            "such names."
         )
     if "\n" not in block.value:
         raise _ByHandError(f"the block is on one line: {_BY_HAND}")
@@ -449,8 +450,8 @@ def _of_bucket(body: Item, moved: Moved) -> dict[str, StateName]:
     folder = body.find("workspace_key_prefix")
     if (folder.literal if folder else "env:") != moved.folder:
         raise _ByHandError(
-            f"the block has another workspace_key_prefix than the plan, which has '{moved.folder}'. Make a "
-            "plan with the workspace_key_prefix of the block."
+            f"the workspace_key_prefix of the block is not '{moved.folder}', which is that of the plan. Make "
+            "a plan with the workspace_key_prefix of the block."
         )
     of_key = layout.of_configuration(moved.folder, key)
     if left := [id_ for id_ in moved.left if of_key.fullmatch(id_)]:
@@ -518,7 +519,7 @@ def _around(states: Mapping[str, StateName]) -> tuple[str, str]:
         common = around if common is None else common & around
     if common is None or len(common) != 1:
         raise _ByHandError(
-            "`path_relative_to_include()` does not lead to exactly one rule for the new names, which are "
+            "one address with `path_relative_to_include()` cannot give all new names, which are "
             f"{_shown(states)}: {_BY_HAND}"
         )
     return common.pop()

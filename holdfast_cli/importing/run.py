@@ -107,8 +107,8 @@ class Run:
             case MovedOn():
                 there, here = compared.old.revision.serial, compared.new.serial if compared.new else None
                 text = (
-                    f"{state.id}: the current version of {name} was never acknowledged. 'holdfast import "
-                    "run' imports the state again."
+                    f"{state.id}: Holdfast never acknowledged the write of the current version of {name}. "
+                    "'holdfast import run' imports the state again."
                     if there == here
                     else f"{state.id} was written after its import: the source has serial {there}, and "
                     f"{name} has {here}. 'holdfast import run' imports the state again."

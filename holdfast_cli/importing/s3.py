@@ -349,8 +349,8 @@ class S3Source:
             if new is not None and len(new) > LARGEST_POLICY:
                 raise CommandError(
                     f"the bucket policy would have {len(new)} bytes, and S3 accepts at most "
-                    f"{LARGEST_POLICY}. Close without --bucket-policy, or deny "
-                    f"s3:PutObject by hand for a pattern such as {bucket_arn}/*.tfstate."
+                    f"{LARGEST_POLICY}. Close without --bucket-policy. To refuse writes nevertheless, deny "
+                    f"s3:PutObject in the policy for a pattern such as {bucket_arn}/*.tfstate."
                 )
             refusal.put(self.s3, self.bucket, old, new)
 
@@ -403,18 +403,21 @@ _ACTIONS: Final[Mapping[str, str]] = {
     **{operation: f"dynamodb:{operation}" for operation in ("PutItem", "GetItem", "DeleteItem")},
 }
 """The operations whose action has another name than `s3:` and the operation."""
+_OTHER_REGION: Final = "the bucket is in another region. Set --region to the region of the bucket."
 _ADVICE: Final[Mapping[str, str]] = {
-    "NoSuchBucket": "the bucket does not exist: check the address.",
-    "PermanentRedirect": "the bucket is in another region: name its region with --region.",
-    "AuthorizationHeaderMalformed": "the bucket is in another region: name its region with --region.",
-    "MethodNotAllowed": "only an identity of the bucket's own account may do this.",
-    "InvalidObjectState": "the object is archived: restore it with `aws s3api restore-object`.",
+    "NoSuchBucket": "the bucket does not exist. Check the address.",
+    "PermanentRedirect": _OTHER_REGION,
+    "AuthorizationHeaderMalformed": _OTHER_REGION,
+    "MethodNotAllowed": (
+        "S3 allows this request only to identities of the bucket's own account. Use such an identity."
+    ),
+    "InvalidObjectState": "the object is archived. Restore it with `aws s3api restore-object`.",
     "InvalidRequest": (
         "S3 does not accept the request. If the object is encrypted with a key of your own "
         "(`sse_customer_key`), store the object without this key first."
     ),
-    "ResourceNotFoundException": "the table does not exist: check --dynamodb-table and --region.",
-    "ValidationException": "DynamoDB does not accept the request: check that the table's partition key is "
+    "ResourceNotFoundException": "the table does not exist. Check --dynamodb-table and --region.",
+    "ValidationException": "DynamoDB does not accept the request. Check that the table's partition key is "
     "the string LockID.",
 }
 
@@ -427,6 +430,4 @@ def _advice(error: ClientError) -> str | None:
     text = " ".join(error.response["Error"].get("Message", "").split()).rstrip(".")
     of_key = re.search(r"kms:\w+", text)
     action = of_key[0] if of_key else _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}")
-    return (
-        f"AWS does not allow {action}: {text}. Use an identity of the right account that is allowed to do it."
-    )
+    return f"AWS does not allow {action}: {text}. Use an identity that has the permission {action}."

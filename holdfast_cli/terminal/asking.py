@@ -15,14 +15,17 @@ def for_word(question: str, word: str, instead: str = "confirm with --yes") -> N
     Ctrl-C a note says that nothing was changed.
     """
     if not is_possible():
-        raise UsageError(f"{question} Without a terminal to ask on, {instead}. {NOTHING}")
+        raise UsageError(
+            f"{question} The command can ask for confirmation only on a terminal. Instead, {instead}. "
+            f"{NOTHING}"
+        )
     output.tell(f"{question} Type '{word}' to go on.")
     try:
         typed = line("> ").strip()
     except (OSError, ValueError) as error:
         raise CommandError(f"The answer cannot be read. {NOTHING}") from error
     if typed != word:
-        raise CommandError(f"That is not '{word}'. {NOTHING}")
+        raise CommandError(f"The answer is not '{word}'. {NOTHING}")
 
 
 def is_possible() -> bool:

@@ -135,7 +135,7 @@ class Parser(argparse.ArgumentParser):
                 return  # the command parses the rest
         if commands and self.get_default("run") is None:  # some groups are also commands
             self.print_help(sys.stderr)
-            self.exit(2, f"\n{self.prog}: error: name a command\n")
+            self.exit(2, f"\n{self.prog}: error: write one of these commands\n")
 
     def _refuse_repeated(self, words: Sequence[str]) -> None:
         """Refuse a repeated option if its second value would silently replace the first value."""
@@ -211,7 +211,8 @@ class Parser(argparse.ArgumentParser):
     def _refuse_renamed(self, name: str) -> None:
         """Exit with 2 and one line with the new name, if a command or an option has another name now."""
         if (new := self.renamed.get(name)) is not None:
-            self.exit(2, f"{wrapped(f'{self.prog}: error: {name} is now {new}.', stream=sys.stderr)}\n")
+            line = f"{self.prog}: error: {name} does not exist any more. Use {new} instead."
+            self.exit(2, f"{wrapped(line, stream=sys.stderr)}\n")
 
     def _refuse_option(self, name: str) -> NoReturn:
         self._refuse_renamed(name)

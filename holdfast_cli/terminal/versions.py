@@ -12,8 +12,8 @@ _VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(\.dev[0-
 def newer_record(where: str) -> str:
     """Return the line about a record that a newer version wrote and this command cannot read."""
     return (
-        f"{where} was written by a newer version of holdfast. This command, {__version__}, cannot read it "
-        "and does not change it: upgrade the command."
+        f"{where} was written by a newer version of holdfast. This command has the version "
+        f"{__version__}, so it cannot read the record and did not change it. Upgrade the command."
     )
 
 

@@ -33,7 +33,7 @@ def load_teams(path: Path) -> tuple[Team, ...]:
     """Return the teams of a teams file, in the file's order; raise `ConfigError` if the file has no team."""
     teams = read_teams(path)
     if not teams:
-        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each team")
+        raise ConfigError(f"{path}: the file names no team; write a table [teams.<name>] for each team")
     with in_file(path):
         check_places(teams)
         for team in teams:
@@ -70,7 +70,7 @@ def read_teams(path: Path) -> tuple[Team, ...]:
             )
     teams = document.get("teams", {})
     if not isinstance(teams, dict):
-        raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each team")
+        raise ConfigError(f"{path}: the file names no team; write a table [teams.<name>] for each team")
     with in_file(path):
         return tuple(_team(name, settings) for name, settings in teams.items())
 
@@ -119,19 +119,20 @@ def _read_toml(path: Path) -> dict[str, Any]:
             f"{path}: the file does not exist; run the command in the folder that has it"
         ) from None
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{path}: the file cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: is not UTF-8 text") from None
+        raise ConfigError(f"{path}: the file is not UTF-8 text") from None
     try:
         return tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(
-            f"{path}: is not valid TOML: {error}; write text in quotes, and write each setting only once"
+            f"{path}: the file is not valid TOML: {error}; write text in quotes, and write each setting only "
+            "once"
         ) from None
     except (ValueError, RecursionError):
         raise ConfigError(
-            f"{path}: has a number that is too long, or tables that are nested too deeply; write shorter "
-            "numbers and fewer levels"
+            f"{path}: the file has a number that is too long, or tables that are nested too deeply; write "
+            "shorter numbers and fewer levels"
         ) from None
 
 

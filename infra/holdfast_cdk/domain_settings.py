@@ -36,7 +36,7 @@ class DomainSettings:
     )
     keep_default_endpoint: bool = setting(
         flag(),
-        "The address that AWS gave the API keeps working. Otherwise, it responds with `404`, which "
-        '`backend "http"` reads as "no state" if it reads without a lock.',
+        "If `true`, the address that AWS gave the API keeps working. If `false`, this address responds with "
+        '`404`. `backend "http"` reads a `404` as "no state", unless it acquires a lock first.',
         default=False,
     )

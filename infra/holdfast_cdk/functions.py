@@ -111,9 +111,13 @@ STATES: Final = replace(STATE_BUCKET, keys=keys.STATES, reason=_SCOPED)
 LOCKS: Final = replace(STATE_BUCKET, keys=keys.LOCKS, reason=_SCOPED)
 PROBES: Final = replace(STATE_BUCKET, keys=keys.PROBES, reason=_SCOPED)
 WORKSPACES: Final = replace(STATE_BUCKET, keys=keys.WORKSPACES, reason=_SCOPED)
-TOKENS: Final = replace(STATE_BUCKET, keys=keys.TOKENS, reason="The request names the token.")
+TOKENS: Final = replace(
+    STATE_BUCKET, keys=keys.TOKENS, reason="The request decides which token the function uses."
+)
 SESSIONS: Final = replace(
-    STATE_BUCKET, keys=keys.SESSIONS, reason="The request names the session, or its ID is new."
+    STATE_BUCKET,
+    keys=keys.SESSIONS,
+    reason="The request decides which session the function uses. A new session has a new ID.",
 )
 TRUST: Final = replace(STATE_BUCKET, keys=keys.TRUST)
 FREEZES: Final = replace(STATE_BUCKET, keys=keys.FREEZES)

@@ -83,7 +83,10 @@ class ReplicaStack(Stack):
             Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=_EVERY_OBJECT))
         if "kms" in source.kms_keys:
             own = _own_keys(source).replace(Aws.PARTITION, "<AWS::Partition>")
-            why = "A condition names S3 and the bucket. This stack does not know the ID of the bucket's key."
+            why = (
+                "A condition allows the use of the keys only through S3 and for the bucket. This stack does "
+                "not know the ID of the bucket's key."
+            )
             rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::{own}]"
             Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=why))
 

@@ -74,9 +74,10 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "With `governance`, the deletion of a protected version needs permission to bypass the retention "
-        "and, while the stack exists, permission to change the bucket policy, which forbids the bypass. "
-        "With `compliance`, nobody can delete a protected version before its retention ends.",
+        "With `governance`, only a principal that may bypass the retention can delete a protected version. "
+        "While the stack exists, the bucket policy denies the bypass, so the principal must also be allowed "
+        "to change this policy. With `compliance`, nobody can delete a protected version before its "
+        "retention ends.",
     )
     days: int = setting(
         whole_number(1, MAX_DAYS), "S3 protects each version for this many days after it was written."
@@ -94,8 +95,8 @@ class History:
 
     days: int = setting(
         whole_number(1, 36500),
-        "S3 can remove a version this many days after another version or a delete marker replaced it; at "
-        "least `retention.days`.",
+        "S3 can remove a version this many days after another version or a delete marker replaced it. The "
+        "value must be at least `retention.days`.",
     )
     keep_versions: int = setting(
         whole_number(1, 100),
@@ -202,7 +203,8 @@ class Replica:
 
     region: str = setting(
         word_of('an AWS region in quotes, as in "eu-west-1"', partitions),
-        "The replica is in this other region, which must be in the same partition and bootstrapped for CDK.",
+        "The region of the replica. It must not be the team's own region, and must be in the same partition "
+        "and bootstrapped for CDK.",
     )
 
 
@@ -315,7 +317,7 @@ class Team:
         "S3 copies each new version and each delete marker of states, of locks and of the records that a "
         "recovery needs to [a replica](recovery.md#prepare-a-replica). The setting requires `account` and "
         "`region`.",
-        deployed="S3 does not copy objects from before the setting.",
+        deployed="S3 does not copy the objects that the bucket already has.",
         unset="none",
         default=None,
     )
@@ -380,11 +382,12 @@ class Team:
             '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
             '1a2b3c4d-1111-4222-8333-444455556666" }',
         ),
-        "The API has your domain name. The address that AWS gave the API then responds with `404`, unless "
-        '`domain.keep_default_endpoint` is `true`. `backend "http"` reads a `404` as "no state" if it reads '
-        "without a lock.",
-        deployed="[Change the address of each client](networks.md#when-the-apis-address-changes). With the "
-        "old address, a plan without a lock may want to create everything.",
+        "The API has your domain name. The address that AWS gave the API is then disabled, unless "
+        "`domain.keep_default_endpoint` is `true`.",
+        deployed="With `domain.keep_default_endpoint = true`, the address that AWS gave the API keeps "
+        "working while you [change the address of each client](networks.md#when-the-apis-address-changes). "
+        "Otherwise, that address responds with `404`, and a plan without a lock may want to create "
+        "everything.",
         unset="none",
         default=None,
     )
@@ -412,7 +415,8 @@ class Team:
         ),
         "The API accepts credentials, and S3 accepts presigned addresses, only [from these networks]"
         "(networks.md). IPv6 networks have no effect.",
-        deployed="The first `cdk diff`, `cdk synth` or `cdk deploy` with a new list needs `-c address=`.",
+        deployed="The first `cdk diff`, `cdk synth` or `cdk deploy` with a new list needs `-c address=` with "
+        "your public address, to check that the list does not lock you out.",
         unset="every address",
         default=(),
     )

@@ -154,7 +154,9 @@ def what_stays_for_ever(team: Team) -> str | None:
         return None
     leaves = []
     if team.native_clients:
-        leaves.append("each unlock of a native client leaves an old version and a delete marker of its lock")
+        leaves.append(
+            'each unlock by a client of backend "s3" leaves an old version and a delete marker of the lock'
+        )
     if team.retention and team.retention.bucket_default:
         leaves.append(
             "because of the bucket's default retention, each unlock leaves a delete marker of the lock"

@@ -83,7 +83,7 @@ class TeamsLock:
         try:
             _write(self.path, _content(now))
         except OSError as error:
-            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from None
+            raise ConfigError(f"{self.path}: the file cannot be written: {error.strerror}") from None
         self._known = now
         return True
 
@@ -144,9 +144,9 @@ def _check_address(team: Team, address: object) -> None:
     if address is None:
         raise ConfigError(
             f"team '{team.name}': networks = {as_toml(team.networks)} is not deployed yet and may lock you "
-            "out. Repeat the `cdk` command with -c address=<your public address>, which only checks that the "
-            "list includes this address (`curl https://checkip.amazonaws.com` prints it), "
-            f"{or_else}"
+            f"out. Repeat the `cdk` command with -c address=<your public address>, {or_else}. The option "
+            "only checks that the list includes the address, which `curl https://checkip.amazonaws.com` "
+            "prints"
         )
     try:
         IPv4Address(str(address))
@@ -217,7 +217,9 @@ def _read(path: Path) -> tuple[Team, ...]:
         raise ConfigError(f"{error}; {_RESTORE}") from None
     known = _recorded(teams, (), {team.name for team in teams})
     if {team.name: team for team in known} != {team.name: team for team in teams}:
-        raise ConfigError(f"{path}: is not in the form that Holdfast {__version__} writes; {_RESTORE}")
+        raise ConfigError(
+            f"{path}: the file is not in the form that Holdfast {__version__} writes; {_RESTORE}"
+        )
     return known
 
 

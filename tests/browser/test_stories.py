@@ -232,9 +232,7 @@ def test_a_maintainer_freezes_a_pattern_and_lifts_it(
     console.dialog.get_by_label("Reason").fill("release 8")
     console.dialog.get_by_role("button", name="Freeze").click()
 
-    expect(console.dialog).to_contain_text(
-        f"{state}/* is frozen, with 1 state. Still locked: {state}/b."
-    )
+    expect(console.dialog).to_contain_text(f"{state}/* is frozen, with 1 state. Still locked: {state}/b.")
     assert "release 8" in json.dumps(strict.lock(f"{state}/a"))
     assert strict.client("writer").unlock(f"{state}/b", held).status == 200
     console.dialog.get_by_role("button", name="Close").click()

@@ -97,7 +97,7 @@ def test_a_name_that_nobody_declared_is_refused_with_a_lock_document_that_says_s
     assert refused["statusCode"] == 423
     holder = json.loads(refused["body"])
     declare = "'holdfast state declare network/prdo'"
-    assert holder["ID"] == f"no such state: network/prdo (nearest: network/prod); {declare} declares it"
+    assert holder["ID"] == f"no such state: network/prdo (nearest: network/prod); {declare} declares the name"
     assert declare in holder["Info"]
     # A time that Go cannot parse would make it a fault for the client.
     assert holder["Created"] == "0001-01-01T00:00:00Z"

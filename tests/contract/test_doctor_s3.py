@@ -56,7 +56,7 @@ def test_a_store_that_honours_every_condition_has_no_problem_and_nothing_is_left
             "PUT",
             "if-none-match",
             "s3.create s3.create_at_once",
-            "8 of 8 concurrent writers created one object",
+            "8 of 8 concurrent writers created the same object",
         ),
         ("PUT", "if-match", "s3.replace s3.replace_at_once", ""),
     ],

@@ -522,7 +522,7 @@ def test_a_state_is_opened_also_when_the_plan_has_it_no_longer(move: Move) -> No
 
     assert [outcome.word for outcome in move.open_all()] == ["opened"]
     assert (move.shelf.locks, move.shelf.refused) == ({}, set())
-    with pytest.raises(CommandError, match="no state is closed"):
+    with pytest.raises(CommandError, match="no lock was released"):
         move.open_all()
 
 
@@ -573,7 +573,7 @@ def test_a_plan_names_states_and_says_why_one_has_no_name(move: Move) -> None:
         Settings(("shelf",)), Shelf({"a": state(3)}), move.place, [Rule.parse("a=network/prod")]
     ).plan.states
     assert (planned.name, planned.note) == (NAME, f"serial 3, {len(state(3))} B, already imported")
-    with pytest.raises(CommandError, match=r"matches no state.* after 'from' in the plan, such as 'a'"):
+    with pytest.raises(CommandError, match=r"matches no state.* state in the source, such as 'a'"):
         planning.make(Settings(("shelf",)), move.shelf, move.place, [Rule.parse("{x}.zip={x}")])
 
 

@@ -158,7 +158,7 @@ def test_a_lock_of_a_client_is_not_acquired(cloud: Handle, api: Api) -> None:
 def test_a_workspace_that_is_gone_is_named(api: Api) -> None:
     with pytest.raises(CommandError, match=r"gone: 127.* responds with 404 to GET"):
         api.hcp().read("gone")
-    with pytest.raises(CommandError, match=r"network: 127.* responds with 401: check that the token"):
+    with pytest.raises(CommandError, match=r"network: 127.* responds with 401. Check that the token"):
         list(api.hcp("another").states())
 
 

@@ -221,7 +221,7 @@ def test_a_project_is_closed_only_when_the_rows_of_what_cannot_be_parsed_are_rem
 
         assert code == 1
         assert "infra/app#broken: the state has no name: write a name in the plan, or remove" in said
-        assert "2 states: 1 left out, 1 imported. Nothing was closed." in said
+        assert "2 states: 1 left out, 1 imported. This run left no new lock in the source." in said
         assert (fine.lock_id, broken.lock_id) == (None, None)
         head, _, rows = command.plan.read_text().partition("[[states]]")
         command.plan.write_text(f"{head}[[states]]{rows.partition('[[states]]')[2]}")
@@ -242,8 +242,8 @@ def test_an_address_without_a_state_stays_in_the_plan_with_its_reason(command: C
         }
     )
     reasons = {
-        "unauthorized": "responds with 401: check that IMPORT_HTTP_USERNAME",
-        "forbidden": "responds with 403: check that IMPORT_HTTP_USERNAME",
+        "unauthorized": "responds with 401. Check that IMPORT_HTTP_USERNAME",
+        "forbidden": "responds with 403. Check that IMPORT_HTTP_USERNAME",
         "moved": "responds with 302 to GET",
         "no-content": "is empty in the source",
         "deflated": "an encoding that the command did not request",
@@ -340,7 +340,7 @@ def test_the_plan_of_a_bucket_says_what_a_reader_must_not_overlook(command: Comm
         "segment 1 must start with a letter or a digit, and have only letters, digits, '.', '_' and '-' "
         "(ASCII).",
         "holdfast: err/terraform.tfstate, old copy.tfstate have the same lineage, so they may be copies. "
-        "Remove the tables of the copies.",
+        "Remove the tables of the copies from the plan.",
         "holdfast: After the import, terraform.workspace will have a different value in 1 state: "
         "app/terraform.tfstate. The plan shows the new values.",
         "holdfast: 4 states can be imported.",

@@ -504,11 +504,11 @@ def test_a_denied_request_names_the_missing_permission(
 
 def test_a_bucket_or_a_table_that_does_not_exist_is_said(clients: Clients) -> None:
     missing = open_s3(Settings((f"s3://{uuid4().hex}/p",)))
-    with pytest.raises(CommandError, match="/p: the bucket does not exist: check the address"):
+    with pytest.raises(CommandError, match=r"/p: the bucket does not exist. Check the address"):
         list(missing.states())
 
     options = {"dynamodb_table": "missing"}
-    with pytest.raises(CommandError, match="the table does not exist: check --dynamodb-table"):
+    with pytest.raises(CommandError, match=r"the table does not exist. Check --dynamodb-table"):
         open_s3(Settings((f"s3://{clients.bucket.name}",), options)).lock(KEY, OURS)
 
 
@@ -522,7 +522,7 @@ def test_a_bucket_or_a_table_that_does_not_exist_is_said(clients: Clients) -> No
             "a key of your own .`sse_customer_key`., store the object without this key",
         ),
         ("InvalidObjectState", "", "the object is archived"),
-        ("PermanentRedirect", "", "name its region with --region"),
+        ("PermanentRedirect", "", "Set --region to the region"),
         ("ExpiredToken", "", "sign in again"),
     ],
 )

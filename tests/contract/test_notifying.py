@@ -123,7 +123,7 @@ def test_hundreds_of_events_of_one_caller_are_a_few_messages_with_their_number_h
     watched.handle(delivery("START", since=now()))
 
     # The 300th is in the message itself.
-    assert "that got no message of their own: 139." in watched.sns.published[-1]["Message"]
+    assert "got no message of their own. Their number is 139." in watched.sns.published[-1]["Message"]
     assert len(watched.sns.published) == len(bodies) + 1
 
 

@@ -210,7 +210,7 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
         "clients that do not lock, or `force-unlock`."
     )
     told = "This state has moved to <address>/states/harbour/prod: change the backend block."
-    undone = "Only to go back to this old backend, run 'holdfast import reopen', which releases this lock."
+    undone = "To use this old backend again, first run 'holdfast import reopen', which releases this lock."
     typed = [
         Step(OLD_PLACE, ("Apply complete! Resources: 1 added, 0 changed, 0 destroyed.",) * 4),
         Step(plan.typed, ("holdfast: 4 states can be imported.",)),
@@ -226,7 +226,8 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
         Step(
             close.typed,
             (
-                f"{later} and serial 2 was imported. Run 'holdfast import run', and then close the state.",
+                f"{later} and serial 2 was imported. Run 'holdfast import run', and then 'holdfast import "
+                "close' again.",
                 f"holdfast: 4 states: 3 closed, 1 left open. {stopped}",
             ),
         ),

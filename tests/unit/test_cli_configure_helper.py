@@ -144,8 +144,8 @@ def test_the_only_file_that_terraform_reads_is_left_to_its_owner(
     done = configure(**{variable: str(named)})
     assert done.returncode == 1
     assert (
-        f"{variable} names. Unset the variable and run the command again, or add this line to that file: "
-        f"{BLOCK}\n" in (done.stderr)
+        f"because {variable} names this file. Unset the variable and run the command again, or add this line "
+        f"to the file: {BLOCK}\n" in (done.stderr)
     )
 
     named.write_text(BLOCK)

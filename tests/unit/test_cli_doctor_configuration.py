@@ -140,7 +140,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
         )
         for method in ("DELETE", "POST", "UNLOCK", "X")
     },
-    "another unlock": ({"unlock_address": "{api}/unlocks/a"}, "backend.unlock_address", "not the state"),
+    "another unlock": ({"unlock_address": "{api}/unlocks/a"}, "backend.unlock_address", "which is the state"),
     "no unlock": (
         {"unlock_address": None, "unlock_method": None},
         "backend.unlock_address",

@@ -337,7 +337,9 @@ def test_a_pattern_that_matches_everything_asks(stub: ApiStub, pattern: str) -> 
     of_both = of_pattern(pattern, frozen=("network/eu", "network/prod"))
     stub.reply(both)
     line = failure(stub, *FREEZE, pattern, *REASON, code=2)
-    assert f"The pattern {pattern} matches every state in your scope. This freezes all 2 states." in line
+    assert (
+        f"The pattern {pattern} matches every state in your scope. The command freezes all 2 states." in line
+    )
     assert "--yes" in line
     assert {asked.method for asked in stub.asked} == {"GET"}
 

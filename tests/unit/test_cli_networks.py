@@ -70,6 +70,6 @@ def test_networks_are_refused_where_the_deployed_stack_does_not_decide_by_addres
     before = account.records("payments")
     line = account.failure(*command)
     assert "The deployed stack of the team payments has no setting `networks`" in line
-    assert 'In [teams.payments] of teams.toml, write networks = ["0.0.0.0/0"] or narrower networks. ' in line
+    assert 'In [teams.payments] of teams.toml, write networks = ["0.0.0.0/0"], which allows every ' in line
     assert "`npx cdk deploy Holdfast-payments -c address=<your public IPv4 address>`" in line
     assert account.records("payments") == before

@@ -715,7 +715,7 @@ def test_a_doctor_whose_findings_are_lost_has_not_said_that_all_is_well(
 
     assert main(["doctor", "x", "--address", API, *options]) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("holdfast: The output could not be written: Broken pipe. Findings are lost")
+    assert line.startswith("holdfast: The output could not be written: Broken pipe. Some results were")
 
 
 def test_wrong_usage_is_told_and_help_is_not_where_standard_output_was_closed(

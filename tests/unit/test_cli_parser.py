@@ -73,15 +73,30 @@ def test_a_mistake_is_told_with_the_usage_of_its_level_and_the_nearest_right_wor
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("state create network/prod", "holdfast state: error: create is now declare."),
-        ("import open move.toml --json", "holdfast import: error: open is now reopen."),
-        ("trust add ci --role reader --for bea", "holdfast trust: error: add is now create."),
+        (
+            "state create network/prod",
+            "holdfast state: error: create does not exist any more. Use declare instead.",
+        ),
+        (
+            "import open move.toml --json",
+            "holdfast import: error: open does not exist any more. Use reopen instead.",
+        ),
+        (
+            "trust add ci --role reader --for bea",
+            "holdfast trust: error: add does not exist any more. Use create instead.",
+        ),
         (
             "token create --role reader --for bea --scope a",
-            "holdfast token create: error: --for is now --owner.",
+            "holdfast token create: error: --for does not exist any more. Use --owner instead.",
         ),
-        ("trust update ci --for=bea", "holdfast trust update: error: --for is now --owner."),
-        ("audit --state network/prod", "holdfast audit: error: --state is now the argument STATE."),
+        (
+            "trust update ci --for=bea",
+            "holdfast trust update: error: --for does not exist any more. Use --owner instead.",
+        ),
+        (
+            "audit --state network/prod",
+            "holdfast audit: error: --state does not exist any more. Use the argument STATE instead.",
+        ),
     ],
 )
 def test_the_name_of_before_ends_with_2_and_one_line_with_the_name_of_now(
@@ -110,7 +125,7 @@ def test_a_missing_command_prints_those_that_there_are(
     prog = f"holdfast {line}".rstrip()
     assert printed.startswith(f"usage: {prog} [-h]")
     assert f"\n  {command} " in printed
-    assert last == f"{prog}: error: name a command"
+    assert last == f"{prog}: error: write one of these commands"
 
 
 OPTIONS: Final = [

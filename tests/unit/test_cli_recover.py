@@ -36,11 +36,11 @@ def test_it_removes_nothing_while_s3_can_still_copy_and_ends_well_once_everythin
 
     asked = aws.run(*RECOVER)
     assert (asked.returncode, asked.stdout) == (2, "")
-    assert f"This makes the bucket {OLD} refuse writes." in asked.stderr
+    assert f"The command makes the bucket {OLD} refuse writes." in asked.stderr
     missing = aws.run(*RECOVER, "--yes")
     assert missing.returncode == 1
     assert f"The bucket {OLD} refuses writes now" in missing.stdout
-    assert "S3 has not copied the newest version of the state a. Old bucket: of " in missing.stdout
+    assert "S3 has not copied the newest version of the state a. Old bucket: written " in missing.stdout
     assert "Do not delete the stack HoldfastReplica-payments now" in missing.stderr
 
     s3.put_object(Bucket=replica, Key="states/a.tfstate", Body=second)
@@ -134,7 +134,7 @@ def test_an_older_version_above_the_newest_is_named_and_ends_with_1(left: Aws) -
 
     assert done.returncode == 1
     assert (
-        f"The version {written[1]} of the state a is not current in the new bucket. Old bucket: of "
+        f"The version {written[1]} of the state a is not current in the new bucket. Old bucket: written "
         in " ".join(done.stdout.split())
     )
     assert (

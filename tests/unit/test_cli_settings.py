@@ -143,8 +143,8 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
             of_api(),
             {"HOLDFAST_TEAM": "x"},
             "HOLDFAST_TEAM is not used, because this command finds the API only by its address. The command "
-            f"uses {DEFAULT} (profile default), which may be another team's. For the team of "
-            "HOLDFAST_TEAM, use --address.",
+            f"uses {DEFAULT} (profile default), which may be another team's. To use the team "
+            "of HOLDFAST_TEAM, name the address of its API with --address.",
         ),
         (of_api(), {"HOLDFAST_TEAM": "default-team"}, None),
         (of_api(), {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": A}, None),
@@ -252,7 +252,7 @@ BROKEN: Final[Mapping[str, tuple[str, str]]] = {
     "an odd name": ('[profiles."a b"]', "not a valid profile name"),
     "a number": ("[profiles.a]\nteam = 1", "team of the profile a is not a string"),
     "an unknown table": ('[profile.a]\nteam = "x"', "did you mean profiles?"),
-    "an unknown key": ('[profiles.a]\nadress = "x"', "mean address? It may have address, team, region"),
+    "an unknown key": ('[profiles.a]\nadress = "x"', "mean address? Allowed keys: address, team, region"),
     "a key of a secret": (
         '[profiles.a]\npassword = "hunter2"',
         "'password', and a profile must not have a secret",

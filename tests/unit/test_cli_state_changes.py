@@ -324,7 +324,7 @@ def test_another_answer_deletes_nothing(stub: ApiStub, typed: str) -> None:
 
     printed = terminal.run([HOLDFAST, *DELETE], environment(stub), columns=200, typed=typed, code=1)
 
-    assert f"That is not '{NAME}'. Nothing was changed." in printed
+    assert f"The answer is not '{NAME}'. Nothing was changed." in printed
     assert len(stub.asked) == 1
 
 

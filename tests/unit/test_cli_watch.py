@@ -61,7 +61,7 @@ def test_enable_stores_a_token_that_may_do_nothing_but_the_probe_and_revokes_the
 def test_the_status_names_credentials_without_a_valid_token_as_a_problem(watched: Aws) -> None:
     watched.output("watch", "enable", "--team", "other")
     (key,) = secrets(watched)
-    assert "The hourly probe of the API is enabled. Its token expires on" in watched.output(
+    assert "The hourly test of the API is enabled. Its token expires on" in watched.output(
         "watch", "status", "--team", "other"
     )
 

@@ -295,7 +295,12 @@ BOTH = "bucket.{0} staging_bucket.{0}"
             "roles",
             "the managed policy b is attached, but it is not in the template.",
         ),
-        ("get_domain_name", domain("PENDING"), "domain.status", f"The domain {DOMAIN} is PENDING."),
+        (
+            "get_domain_name",
+            domain("PENDING"),
+            "domain.status",
+            f"The domain {DOMAIN} has the status PENDING.",
+        ),
         (
             "get_api",
             {"DisableExecuteApiEndpoint": False},

@@ -306,3 +306,31 @@ def test_a_role_that_is_not_enough_is_said_once_and_before_any_state_is_read(
     said = capsys.readouterr()
     assert said.err == "holdfast: This command needs the role 'writer', which token:ada does not have.\n"
     assert [asked.path for asked in stub.asked] == ["/manage/v1/whoami"]
+
+
+@pytest.mark.parametrize(
+    ("step", "work"), [("run", "copying.copy"), ("close", "closing.close"), ("reopen", "closing.reopen")]
+)
+def test_an_interrupt_is_told_with_the_command_that_continues(
+    tmp_path: Path,
+    stub: ApiStub,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    step: str,
+    work: str,
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    old = "https://old.example.com/a"
+    file = tmp_path / "move.toml"
+    file.write_text(plan.write(Plan(Settings((old,), {"lock_address": f"{old}/lock"}), [])))
+    monkeypatch.setenv("TF_HTTP_USERNAME", "id")
+    monkeypatch.setenv("TF_HTTP_PASSWORD", "made-up")
+    monkeypatch.setattr(f"holdfast_cli.importing.{work}", interrupted)
+    grants = [{"role": "writer", "scope": ["*"]}]
+    stub.reply(Reply(200, json.dumps({"principal": "token:ada", "grants": grants}).encode()))
+
+    assert main(["import", step, str(file), "--address", stub.address]) == 130
+
+    assert f"run `holdfast import {step} {file}` again." in capsys.readouterr().err

@@ -316,12 +316,13 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "another prefix of workspaces": (
         S3,
         s3("live/net.tfstate", '\n    workspace_key_prefix = "ws"'),
-        "the block has another workspace_key_prefix than the plan, which has 'env:'. Make a plan with the",
+        "the workspace_key_prefix of the block is not 'env:', which is that of the plan. Make a plan with "
+        "the",
     ),
     "a unit with workspaces": (
         S3,
         remote_state("s3", "    " + KEY.format(f"live/many/{UNIT}/terraform.tfstate")),
-        "does not lead to exactly one rule for the new names, which are many/a (a), many/a/dev (env:/dev/a)",
+        "cannot give all new names, which are many/a (a), many/a/dev (env:/dev/a)",
     ),
     "an unknown key": (
         S3,
@@ -350,12 +351,12 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "tags over two organizations": (
         RENAMED,
         cloud('hostname = "tfe.example.com"\n    organization = "acme"', 'tags = ["a"]'),
-        "net/eu/prod (prod), net/dev (dev), short (short). `cloud` needs",
+        "net/eu/prod (prod), net/dev (dev), short (short). A state that `cloud` uses",
     ),
     "a short name": (
         RENAMED,
         cloud('hostname = "tfe.example.com"\n    organization = "acme"', 'name = "short"'),
-        "`cloud` needs names with a '/'",
+        "A state that `cloud` uses must have a name with a '/'",
     ),
     "no hostname, which may be a variable": (
         RENAMED,
@@ -376,7 +377,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "units without a rule": (
         S3,
         remote_state("s3", "    " + KEY.format(f"live/odd/{UNIT}/terraform.tfstate")),
-        "does not lead to exactly one rule for the new names, which are odd/a (a), odd/c (b)",
+        "cannot give all new names, which are odd/a (a), odd/c (b)",
     ),
     "units with other expressions": (
         S3,
@@ -422,7 +423,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
         WITH_DEFAULT,
         reader('workspace = "qa"'),
         "the plan has no state of the workspace qa. For this block, the plan "
-        "has three/main (default), three/dev (dev). Import that state",
+        "has three/main (default), three/dev (dev). First import the state",
     ),
     "a reader of a workspace of HCP by its prefix": (
         HCP,

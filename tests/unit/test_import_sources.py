@@ -163,7 +163,7 @@ def test_locks_are_sent_to_the_addresses_and_with_the_methods_of_the_options(stu
     [
         (
             "https://ada:made-up@a.example/x",
-            "credentials: remove them.* IMPORT_HTTP_USERNAME and IMPORT_HTTP_P",
+            "credentials. Remove them.* IMPORT_HTTP_USERNAME and IMPORT_HTTP_P",
         ),
         ("http://a.example/x", "over https:// only"),
         ("a.example/x", "is not a valid address; write it as in https://HOST/PATH"),
@@ -179,10 +179,10 @@ def test_an_address_that_is_not_safe_is_refused_without_its_secret(address: str,
 def test_a_refusal_names_the_state_and_what_to_set(backend: Backend) -> None:
     address = f"{backend.address}/prod"
     with pytest.raises(
-        CommandError, match=r"/prod: 127.* responds with 401: check that IMPORT_HTTP_USERNAME and"
+        CommandError, match=r"/prod: 127.* responds with 401. Check that IMPORT_HTTP_USERNAME and"
     ):
         http_source(address, user="bob").read(address)
-    with pytest.raises(CommandError, match="responds with 405 to LOCK: check the address"):
+    with pytest.raises(CommandError, match=r"responds with 405 to LOCK. Check the address"):
         http_source(address, lock_address="{address}").lock(address, lock())
     with pytest.raises(UsageError, match="IMPORT_HTTP_USERNAME is not set, but IMPORT_HTTP_PASSWORD is"):
         http_source(address, user="")
@@ -299,12 +299,12 @@ def test_gitlab_may_throttle_for_a_minute(
 
 
 def test_a_token_of_gitlab_is_required_and_named_if_it_is_wrong(gitlab: gitlab_server.GitLab) -> None:
-    with pytest.raises(CommandError, match=r"app#prod: 127.* responds with 401: check that GITLAB_TOKEN has"):
+    with pytest.raises(CommandError, match=r"app#prod: 127.* responds with 401. Check that GITLAB_TOKEN has"):
         gitlab_source(gitlab, "app", "another").read("app#prod")
     with pytest.raises(UsageError, match="GITLAB_TOKEN is not set"):
         gitlab_source(gitlab, "app", "")
     for address, problem in {
-        "gitlab://eve:made-up@gitlab.example.com/app": "credentials: remove them.* set GITLAB_TOKEN",
+        "gitlab://eve:made-up@gitlab.example.com/app": "credentials. Remove them.* set GITLAB_TOKEN",
         "gitlab://gitlab.example.com": "is not a valid address; write it as in gitlab://HOST/GROUP",
         "http://127.0.0.1/app": "is not a valid address",
     }.items():
@@ -403,7 +403,7 @@ def test_no_answer_of_a_source_ends_in_anything_but_an_error_with_what_to_do(
                 except CommandError as error:
                     told.add(str(error))
     assert all(text.isprintable() for text in told)
-    said = "because 'data[0].attributes.name' is not a string" if status == 200 else "check the address"
+    said = "because 'data[0].attributes.name' is not a string" if status == 200 else "Check the address"
     assert any(said in text for text in told)
 
 
@@ -475,7 +475,9 @@ def test_a_list_of_hcp_that_ends_before_its_last_page_is_said(
     if is_whole:
         assert [each.id for each in source.states()] == ["a", "b"]
     else:
-        with pytest.raises(CommandError, match="acme: its list ends before its last page; run the command"):
+        with pytest.raises(
+            CommandError, match=r"acme: the list of workspaces ends before its last page. Run the"
+        ):
             list(source.states())
 
 
@@ -489,7 +491,9 @@ def test_a_state_that_the_token_may_not_read_is_not_taken_for_no_state(stub: Api
                 source.read("prod")
         else:
             assert source.read("prod") == b""
-    with pytest.raises(CommandError, match="does not respond as HCP Terraform does: check hcp://127"):
+    with pytest.raises(
+        CommandError, match=r"does not respond as HCP Terraform does. Check the address hcp://127"
+    ):
         hcp_source(stub, Reply(200, b"<html>Sign in</html>")).read("prod")
 
 

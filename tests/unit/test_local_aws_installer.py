@@ -150,7 +150,7 @@ def test_pip_installs_where_uv_fails_and_the_user_is_told(
     fake_uv(installer, "echo the disk is full\nexit 1\n")
 
     assert installer.install(*requirements(tmp_path, index.digest)) == [
-        "pip installs the packages, which takes longer than with uv: uv failed: the disk is full"
+        "pip installs the packages, which takes longer than with uv. uv failed: the disk is full"
     ]
     assert installed_by(installer.venv) == "pip"
 

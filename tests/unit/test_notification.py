@@ -51,7 +51,8 @@ def test_a_message_says_what_was_left_out_before_it_and_that_more_will_be() -> N
     told = notification.of_event("payments", HELD, others=290, is_full=True)
 
     assert told.body.splitlines()[-3:] == [
-        "Events of this kind and principal since the previous message that got no message of their own: 290. "
+        "Since the previous message, further events of this kind and principal got no message of their own. "
+        "Their number is 290. "
         "In this hour, most further events of this kind get no message of their own. A later message says "
         "how many there were.",
         "",

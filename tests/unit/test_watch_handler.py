@@ -93,7 +93,7 @@ def test_a_message_stands_for_those_that_the_bound_leaves_out(
     assert [body[2] for body in bodies] == [f"n: {n}" for n in range(10)]
     assert bodies[8][-1] == "More: do"
     assert bodies[9][-3:] == [
-        "Problems of this kind that got no message of their own: 290.",
+        "Other problems of this kind got no message of their own. Their number is 290.",
         "",
         f"More: {vars(handler)['_STATUS']}",
     ]

@@ -136,5 +136,6 @@ def _stored(stored: Object, name: StateName) -> StoredRecord:
     except ValueError:
         raise UnreadableRecord(
             f"The object {name.record_key} in the bucket, which stores the tags of the workspace, is "
-            "damaged. Delete the object. S3 keeps its earlier versions."
+            "damaged. Delete the object, which removes the tags, and then write the tags again. S3 keeps the "
+            "earlier versions of the object."
         ) from None

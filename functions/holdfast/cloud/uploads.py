@@ -23,8 +23,8 @@ from holdfast.work import Work
 
 _MEGABYTE: Final = 1_000_000
 _NOT_WRITTEN: Final = (
-    "Nothing was written. If the client left an errored.tfstate, keep it: docs/use/errors.md says what to "
-    "do with it. Otherwise run the command again."
+    "Nothing was written. If the client left an errored.tfstate, keep this file. docs/use/errors.md says how "
+    "to recover the state from the file. Otherwise, run the command again."
 )
 
 

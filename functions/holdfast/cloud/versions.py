@@ -118,7 +118,11 @@ def output(work: Work, output_id: OutputId) -> Output:
     work.require(Action.READ_OUTPUTS)
     values = _outputs(_read(work, output_id.version.version_id))
     if values is None or output_id.output not in values:
-        raise NoVersion("This version of the state does not have this output. Run the command again.")
+        raise NoVersion(
+            "The version of the state that this ID names does not have this output. The state may have "
+            "changed since the client read its outputs. Run the command again, so that the client reads the "
+            "outputs of the current version."
+        )
     return values[output_id.output]
 
 
@@ -144,7 +148,10 @@ def _described(name: StateName, version: ObjectVersion) -> Version:
 
 
 def _gone() -> NoVersion:
-    return NoVersion("This version of the state no longer exists. Run the command again.")
+    return NoVersion(
+        "The version of the state that this ID names was removed after the client had requested the ID. Run "
+        "the command again, so that the client requests the current version."
+    )
 
 
 def _no_state(work: Work) -> NoState:

@@ -105,7 +105,7 @@ def _not_declared(name: StateName, similar: list[str]) -> NotDeclared:
     holder = LockInfo(
         {
             # Most clients show this field alone.
-            "ID": f"no such state: {name}{near}; '{declare}' declares it",
+            "ID": f"no such state: {name}{near}; '{declare}' declares the name",
             "Operation": "",
             "Info": f"The names of this team's states must be declared. {then}",
             "Who": "Holdfast",

@@ -65,7 +65,10 @@ def read_outputs_of_version(work: Work, version_id: str | None, *, limit: int) -
 def _missing(work: Work, version_id: str | None) -> NoState | NoSuchVersion:
     if version_id is None:
         fence.require_not_frozen(work)
-        return NoState(f"There is no state '{work.name}'.")
+        return NoState(
+            f"There is no state '{work.name}'. 'holdfast state list' shows the states in your scope, and "
+            "with '--deleted' the deleted states."
+        )
     return no_such_version(work.name, version_id)
 
 

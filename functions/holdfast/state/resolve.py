@@ -163,7 +163,9 @@ def resolve(work: Work, reference: Reference, cursor: str | None) -> Resolution:
 
 def _look_at_newest(search: _Search, newest: Version | None) -> None:
     if newest is None:
-        raise NoState(f"There is no state '{search.name}'.")
+        raise NoState(
+            f"There is no state '{search.name}'. 'holdfast state list' shows the states in your scope."
+        )
     if not newest.entry.is_delete_marker:
         search.current = _match(newest)
         if search.reference.means is Word.DELETED and newest.metadata.get("operation") != _UNDELETE:

@@ -50,8 +50,8 @@ def wrong(folder: Path, text: str) -> str:
 
 def test_numbers_and_tables_beyond_measure_end_in_one_line_too(tmp_path: Path) -> None:
     beyond = (
-        "has a number that is too long, or tables that are nested too deeply; write shorter numbers and "
-        "fewer levels"
+        "the file has a number that is too long, or tables that are nested too deeply; write shorter numbers "
+        "and fewer levels"
     )
     assert wrong(tmp_path, f"[teams.a]\nretention.days = {'9' * 5000}") == beyond
     assert wrong(tmp_path, f"[teams.a]\nretention = {'[' * 5000}") == beyond
@@ -214,7 +214,7 @@ def test_a_replica_is_in_another_region_of_the_same_partition(
 NAME = "the name must be 1 to 25 lower-case letters, digits and '-', with a letter first"
 TABLES = "outside the tables [teams.<name>]; write the settings in these tables"
 NONE = f"Holdfast {__version__} has no setting"
-NO_TEAM = "names no team; write a table [teams.<name>] for each team"
+NO_TEAM = "the file names no team; write a table [teams.<name>] for each team"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ NO_TEAM = "names no team; write a table [teams.<name>] for each team"
         (f"[teams.{'a' * 26}]", f"team '{'a' * 26}': {NAME}"),
         (
             "[teams.a]\n[teams.b]\n[teams.a]",
-            "is not valid TOML: Cannot declare ('teams', 'a') twice (at line 3, column 9); "
+            "the file is not valid TOML: Cannot declare ('teams', 'a') twice (at line 3, column 9); "
             "write text in quotes, and write each setting only once",
         ),
         (

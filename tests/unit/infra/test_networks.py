@@ -153,7 +153,7 @@ def deploy(folder: Path, *teams: Team, address: str | None = None) -> str:
         (ELSEWHERE, None),
         (
             None,
-            "with -c address=<your public address>, which only checks that the list includes this address",
+            "with -c address=<your public address>, or -c address=",
         ),
         (
             "198.51.100.7",

@@ -143,8 +143,8 @@ HISTORY = History(days=400, keep_versions=10)
     [
         (
             Team(name="ops", native_clients=True),
-            "team 'ops': each unlock of a native client leaves an old version and a delete "
-            "marker of its lock. S3 keeps them for ever. To let S3 remove them, write history = "
+            "team 'ops': each unlock by a client of backend \"s3\" leaves an old version and a delete "
+            "marker of the lock. S3 keeps them for ever. To let S3 remove them, write history = "
             "{ days = 365, keep_versions = 100 } [",
         ),
         (
@@ -155,8 +155,8 @@ HISTORY = History(days=400, keep_versions=10)
         ),
         (
             Team(name="ops", native_clients=True, retention=BUCKET_DEFAULT),
-            "team 'ops': each unlock of a native client leaves an old version and a delete "
-            "marker of its lock, and because of the bucket's default retention, each unlock leaves a delete "
+            "team 'ops': each unlock by a client of backend \"s3\" leaves an old version and a delete "
+            "marker of the lock, and because of the bucket's default retention, each unlock leaves a delete "
             "marker of the lock. S3 keeps them for ever. To let S3 remove them, write history = ",
         ),
         (

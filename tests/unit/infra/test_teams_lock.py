@@ -103,7 +103,7 @@ def test_a_checkout_that_cannot_be_written_is_enough_when_nothing_changes(tmp_pa
     assert not go(tmp_path, PAYMENTS)
     with pytest.raises(ConfigError) as error:
         go(tmp_path, PAYMENTS, BILLING)
-    assert str(error.value) == f"{tmp_path / 'teams.lock'}: cannot be written: Is a directory"
+    assert str(error.value) == f"{tmp_path / 'teams.lock'}: the file cannot be written: Is a directory"
 
 
 def test_what_could_not_be_written_whole_leaves_the_file_as_it_was(
@@ -279,18 +279,18 @@ def test_a_teams_file_is_never_written_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"<<<<<<< ours\n", "is not valid TOML: "),
-        (b"\xff", "is not UTF-8 text"),
+        (b"<<<<<<< ours\n", "the file is not valid TOML: "),
+        (b"\xff", "the file is not UTF-8 text"),
         (b"[team.a]", f"Holdfast {__version__} has no setting 'team' outside the tables"),
-        (b"teams = 1", "names no team; "),
-        (b"[teams.a]", f"is not in the form that Holdfast {__version__} writes"),
+        (b"teams = 1", "the file names no team; "),
+        (b"[teams.a]", f"the file is not in the form that Holdfast {__version__} writes"),
         (b'[teams.a]\naccount = "1"', "team 'a': account = \"1\" is not allowed; "),
         (
             b'[teams.a]\naccount = "123456789012"\nrequire_lock = false',
-            f"is not in the form that Holdfast {__version__} writes",
+            f"the file is not in the form that Holdfast {__version__} writes",
         ),
         (b"[teams.a]\nlater = 1", f"team 'a': Holdfast {__version__} has no setting 'later'; "),
-        pytest.param(None, "cannot be read: Is a directory", id="a folder"),
+        pytest.param(None, "the file cannot be read: Is a directory", id="a folder"),
     ],
 )
 def test_a_damaged_file_stops_in_one_line(tmp_path: Path, content: bytes | None, message: str) -> None:
