@@ -159,7 +159,7 @@ def test_a_hundred_clients_get_in_at_once_while_a_laptop_without_credentials_sen
                     return
 
         def init(number: int) -> None:
-            # Terraform 1.11.4 sends neither again after a 429.
+            # Terraform before 1.15 sends neither again after a 429.
             begun_with.extend(once("GET", f"{gateway.address}{path}") for path in (DISCOVERY, PING))
             sign_in(number, gateway.address)
 
