@@ -209,7 +209,7 @@ class _Probe:
         first = self._make(key)
         second = self._put(key, b"2", IfMatch=first.etag)
         if not is_unique(second.version_id):
-            yield "S3 returned no new version ID for a test write, so the check could not remove that version."
+            yield "S3 returned no new version ID for a test write, so the check could not remove it."
         yield from _unless(204, self._delete_object(key, VersionId=second.version_id), "remove a version")
         yield from self._unless_holds(key, b"1", "the newest version was removed")
         if self._get(key, VersionId=second.version_id).status != 404:
