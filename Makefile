@@ -22,7 +22,7 @@ help: ## this list
 up: set-up ## start Holdfast on this machine, or bring it up to date; PORT=4600 is another port, TEAMS=all every team
 	@$(LOCAL_AWS) up$(call option,--port,PORT)$(call option,--teams,TEAMS)
 
-demo: set-up ## after `make up`: run examples/hello with a real Terraform and show what it left in S3
+demo: set-up ## after `make up`: run examples/hello with a real Terraform, and show a late write beside `backend "s3"`
 	@$(LOCAL_AWS) demo
 
 issuer: set-up ## an OpenID Connect issuer on this machine, to try sign-in without stored secrets; Ctrl-C ends it

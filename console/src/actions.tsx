@@ -144,7 +144,7 @@ function Remove(props: Removal & { route: string; query: { id: string; version?:
     const trail = mayLook && (await get<Schemas["Activity"]>("activity", { state: name }).catch(() => undefined));
     return `The ${route === "freeze" ? route : "lock"} of ${name} was already gone: ${say.remover(trail ? trail.events : [], query.id)}.`;
   };
-  return <Ask {...props} make={make} send={remove} undone="Nothing was removed." />;
+  return <Ask {...props} make={make} send={remove} undone="Nothing was changed." />;
 }
 
 /** Removes exactly the lock that was seen. */
@@ -175,7 +175,7 @@ export function Undelete({ marker, ...shared }: Shared & { marker: string }) {
   };
   const title = `Undelete ${name}`;
   return (
-    <Ask {...shared} title={title} verb="Undelete" make={make} send={undelete} undone="Nothing was brought back.">
+    <Ask {...shared} title={title} verb="Undelete" make={make} send={undelete} undone="Nothing was changed.">
       <p>
         This writes its newest version again. Its history is kept. <Told>{PLAN}</Told>
       </p>
@@ -221,7 +221,7 @@ export function Freeze(shared: Shared) {
     return `${name} is frozen until ${until ? exactly(until) : "an operator unfreezes it"}.`;
   };
   return (
-    <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} undone="It was not frozen.">
+    <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} undone="Nothing was changed.">
       <p>
         While it is frozen, no client can change the state through Holdfast. Terraform and OpenTofu print the reason at
         the next plan or apply. A force-unlock does not remove a freeze.
@@ -323,7 +323,7 @@ export function Restore({ version, current, ...shared }: Shared & { version: Ver
       {...{ title, make, look }}
       verb="Restore"
       send={restore}
-      undone="Nothing was restored."
+      undone="Nothing was changed."
       seen={seen.version}>
       <p>
         This writes the content of {say.versionWords(version)} by <By of={version} />, written{" "}

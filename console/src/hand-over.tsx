@@ -61,13 +61,12 @@ function Offer() {
     location.replace(index); // the address without it needs a route that AWS does not document
   };
   if (known || !opener || problem) {
-    const isKnown =
-      known && `${ended(`You are signed in as ${person(known)}`)} Sign out before you sign in as another user.`;
+    const isKnown = known && `${ended(`You are signed in as ${person(known)}`)} Sign out first.`;
     const isAlone = "This page needs the holdfast console command. Run it in a terminal.";
     return (
       <>
         <p role="alert">{isKnown ?? (problem || isAlone)}</p>
-        <a href={index}>{known ? "Open the console" : "Sign in with a token instead"}</a>
+        <a href={index}>{known ? "Open the console" : "Sign in with a token"}</a>
       </>
     );
   }
@@ -87,7 +86,7 @@ function Offer() {
         <Button class="main" onClick={() => accept(offer)}>
           Sign in
         </Button>
-        <Button onClick={() => setProblem("You did not sign in. Nothing was kept.")}>Cancel</Button>
+        <Button onClick={() => setProblem("You did not sign in.")}>Cancel</Button>
       </p>
     </>
   );

@@ -112,7 +112,7 @@ export function LocksPage() {
                 ),
               Since: ({ since }) => since && <Age at={since} />,
               By: ({ by }) => <By of={by} />,
-              Until: ({ until, ended }) => (until ? [ended && "ended ", <Age key={0} at={until} />] : "unfrozen"),
+              Until: ({ until, ended }) => (until ? [ended && "ended ", <Age key={0} at={until} />] : "no end"),
               Reason: ({ id, reason, lock }) => {
                 const of = lock && patterns.find((pattern) => pattern.id === id);
                 return <Name>{of ? `by the pattern ${of.pattern}` : reason}</Name>;

@@ -87,7 +87,7 @@ export function StatesPage(props: { query: Query }) {
           onInput={(event) => change({ q: event.currentTarget.value })}
           onKeyDown={move}
         />
-        <Needs states={states.data ?? []} deleted={deleted.data} only={only} choose={(to) => change({ only: to })} />
+        <Needs states={states.data} deleted={deleted.data} only={only} choose={(to) => change({ only: to })} />
         <Status>
           {shown.length < all.length && `${shown.length.toLocaleString("en")} of `}
           {asked.data && counted(all.length, what)}
@@ -113,11 +113,16 @@ function useDeleted(isShown: boolean, isListed: boolean) {
   return useLoaded(read, [isShown, isListed], 0, keptDeleted);
 }
 
-type Choosing = { states: State[]; deleted: Deleted | undefined; only: string; choose: (only: string) => void };
+type Choosing = {
+  states: State[] | undefined;
+  deleted: Deleted | undefined;
+  only: string;
+  choose: (only: string) => void;
+};
 
 /** What needs somebody: each shows those states alone, and all again. */
 function Needs({ states, deleted, only, choose }: Choosing) {
-  const count = (need: keyof typeof NEEDS) => states.filter((state) => NEEDS[need](state, now())).length;
+  const count = (need: keyof typeof NEEDS) => states?.filter((state) => NEEDS[need](state, now())).length ?? 0;
   const [old, frozen, gone] = [count("old"), count("frozen"), deleted?.states.length ?? 0];
   const counts = {
     old: [old, `${counted(old, "lock")} older than 1 h`],
@@ -135,7 +140,7 @@ function Needs({ states, deleted, only, choose }: Choosing) {
               class={need}
               aria-pressed={chosen(need)}
               onClick={() => choose(chosen(need) ? "" : need)}>
-              {words}
+              {states ? words : need}
             </Button>
           ),
       )}

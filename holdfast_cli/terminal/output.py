@@ -193,14 +193,18 @@ def cut(text: str, most: int) -> str:
 
 
 def cut_cells(text: str, most: int) -> str:
-    """Return `cut` of a text for a column of `most` cells of a terminal.
+    """Return a text for a column of `most` cells of a terminal, cut behind a word if that leaves half of it.
 
-    >>> cut_cells("the runner was gone", 12), cut_cells("日本 was gone", 8)
-    ('the runner…', '日本 wa…')
+    >>> cut_cells("frozen, ends in 24 d: audit", 18), cut_cells("payments/ledger/prod", 8)
+    ('frozen, ends in…', 'payment…')
     """
     from rich.cells import cell_len, set_cell_size
 
-    return text if cell_len(text) <= most else f"{set_cell_size(text, most - 1).rstrip(' …')}…"
+    if cell_len(text) <= most:
+        return text
+    kept = set_cell_size(text, most - 1)
+    words = kept if text[len(kept) :].startswith(" ") else kept.rpartition(" ")[0]
+    return f"{(words if 2 * cell_len(words) >= most else kept).rstrip(' …,:')}…"
 
 
 def moment(time_: datetime, now: datetime | None = None) -> str:

@@ -9,7 +9,7 @@ from holdfast_cli.terminal.output import cut
 _OF_TOKEN: Final = 8
 """How many characters of a token's ID a column has."""
 
-_LONGEST: Final = 28
+_LONGEST: Final = 20
 """How many characters of a name the list of a terminal has."""
 
 _OF_ROLE: Final = re.compile(

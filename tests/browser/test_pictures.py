@@ -171,7 +171,7 @@ def test_the_pictures_of_the_documents_are_made(
     ending = "-dark.png" if scheme == "dark" else ".png"
     for name, (place, actions, text, height) in PICTURES.items():
         console = new_console(
-            None, color_scheme=scheme, viewport={"width": 1040, "height": height}, device_scale_factor=2
+            None, color_scheme=scheme, viewport={"width": 1080, "height": height}, device_scale_factor=2
         )
         console.page.route("**/manage/v1/**", answer_aged)
         console.sign_in(pictured)

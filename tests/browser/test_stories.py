@@ -511,6 +511,14 @@ def test_the_end_of_a_freeze_has_its_zone_and_the_button_is_at_the_edge(new_cons
     expect(until).to_contain_text("12:00:00 UTC")
     cell = console.page.locator("td.act", has=console.button("Unfreeze a/*"))
     expect(cell).to_have_css("text-align", "right")
+    freeze |= {"owner": "christopher.alexander@example.com", "pattern": "data/warehouse/*"}
+    freeze |= {"reason": "year-end closing, ask the team of finance before anything else"}
+    console.page.reload()
+    expect(console.button("Unfreeze data/warehouse/*")).to_be_visible()
+    for width in (390, 640, 687, 688, 720, 768, 860, 1280):
+        console.page.set_viewport_size({"width": width, "height": 800})
+        fits = "[...document.querySelectorAll('.wide')].every(box => box.scrollWidth <= box.clientWidth)"
+        assert console.page.evaluate(fits), width
 
 
 def test_the_pages_below_a_tab_mark_it(strict: Team, new_console: NewConsole) -> None:

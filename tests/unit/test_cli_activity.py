@@ -307,7 +307,7 @@ def test_details_that_would_take_a_second_line_are_cut_at_their_ends(stub: ApiSt
     lines = shown(stub, trail)
 
     assert len(lines) == 2
-    assert sum(line.endswith("  the build runner i…") for line in lines) == 1
+    assert sum(line.endswith("  the build runner…") for line in lines) == 1
     assert reason in " ".join(" ".join(shown(stub, trail, "--long")).split())
 
 

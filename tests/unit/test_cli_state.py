@@ -92,7 +92,7 @@ app           812 B  2 h ago   -
 {FAR}
               900 B  3 d ago   -
 network/eu    4 MB   1 d ago   locked 25 min, bea@example.com
-network/prod  4 MB   40 d ago  frozen, ends in 3 h 5 min: key ceremony, ask sec…
+network/prod  4 MB   40 d ago  frozen, ends in 3 h 5 min: key ceremony, ask…
 new           -      -         locked 2 d, "bob@desk"
 past          1 B    1 d ago   freeze ended 4 h ago: incident 4711
 """
@@ -392,7 +392,7 @@ def test_history_on_a_terminal_has_serials_and_names_and_with_long_also_ids(stub
         terminal.run([HOLDFAST, "state", "history", NAME], plain, columns=90)
         == """\
 SERIAL  WRITTEN    WHAT     BY               NOTE
-15      2 min ago  restore  ada@example.com  current, restored from serial 13: wrong subn…
+15      2 min ago  restore  ada@example.com  current, restored from serial 13: wrong…
 14      2 h ago    apply    "bob@desk"       never acknowledged
 13      1 d ago    push     token k2v9x0q7…  -
 12      2 d ago    restore  token k2v9x0q7…  restored
