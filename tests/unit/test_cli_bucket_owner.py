@@ -45,4 +45,4 @@ def test_a_refused_request_names_the_account_that_the_bucket_should_be_in(
     with Relay(moto, lambda _: Injected(Fault.DENIED)) as relay:
         line = aws.failure(*command, AWS_ENDPOINT_URL_S3=relay.endpoint)
 
-    assert f"or the bucket is no longer in the account {ACCOUNT}" in line
+    assert f"perhaps because the bucket is no longer in the account {ACCOUNT}" in line

@@ -381,7 +381,7 @@ def test_what_keeps_from_the_stack_is_one_line_that_says_what_to_do(
         ("iam:GetUser", "does not allow DescribeStacks"),
         (
             "cloudformation:*",
-            f"to the bucket {bucket('payments')}, or the bucket is no longer in the account",
+            f"to the bucket {bucket('payments')}, perhaps because the bucket is no longer in the account",
         ),
         ("cloudformation:*", "does not allow PutObject"),
     ],

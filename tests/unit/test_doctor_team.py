@@ -147,7 +147,7 @@ FOUND = stack.Stack("payments", "https://api.example.com", "holdfast-payments", 
         (
             {"head_bucket": refusal("403", 403)},
             Level.PROBLEM,
-            "or the bucket is no longer in the account 123456789012",
+            "perhaps because the bucket is no longer in the account 123456789012",
         ),
         ({"head_bucket": refusal("404", 404)}, Level.PROBLEM, ""),
     ],
