@@ -497,7 +497,7 @@ def test_a_document_that_breaks_a_rule_is_refused_before_s3_is_asked(
 
 def test_a_command_of_0_3_0_that_replaces_a_lineage_is_told_what_to_do_instead(manage: Handle) -> None:
     refused = message(ask(manage, "POST", RESTORE, back_to("v-12", current="v-14", replace_lineage=True)))
-    assert "'replace_lineage' was removed" in refused
+    assert "no longer accepts the member 'replace_lineage'" in refused
     assert "'holdfast state get network/prod --version v-12 --output old.tfstate'" in refused
     assert "'terraform state push -force old.tfstate'" in refused
 

@@ -221,7 +221,7 @@ def test_showing_a_token_tells_all_but_its_secret(aws: Aws) -> None:
     ("body", "says"),
     [
         (None, (UNKNOWN, bucket("payments"), "token list --all")),
-        (NEWER, ("upgrade the command",)),
+        (NEWER, ("Upgrade the command",)),
         (b"nonsense", (f"s3://{bucket('payments')}/{KEY} is damaged",)),
     ],
     ids=["unknown", "of a newer command", "nonsense"],

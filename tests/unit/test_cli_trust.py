@@ -359,7 +359,7 @@ def test_a_record_that_others_remove_or_re_create_stays_so(aws: Aws, anew: tuple
     ("schema", "changed", "told"),
     [
         *(
-            (7, changed, "written by a newer version of holdfast. This command, ")
+            (7, changed, "written by a newer version of holdfast. This command has ")
             for changed in ({"kind": "saml"}, {"role": "king"}, {"scope": {"all": True}})
         ),
         (1, {"role": "king"}, "is damaged, so it lets nobody sign in"),
@@ -394,7 +394,7 @@ def test_records_that_are_not_valid_at_all_are_one_line_and_stay(aws: Aws) -> No
     body = json.dumps({"schema": 7, "entries": []}).encode()
     aws.put_record("payments", trust.KEY, body)
     for command in (("trust", "list"), (*ADD, *FROM_AWS), UPDATE_A, ("trust", "remove", "a")):
-        assert "written by a newer version of holdfast. This command, " in aws.failure(*command)
+        assert "written by a newer version of holdfast. This command has " in aws.failure(*command)
     assert aws.records("payments") == {trust.KEY: body}
 
 
