@@ -472,6 +472,8 @@ def test_a_resource_is_looked_for_in_all_states(new_console: NewConsole) -> None
     console.shows('terraform_data.subnet["c"]')
     assert "subnet" not in console.page.url
     expect(console.page.get_by_text(re.compile(r"\d+ resources? in \d+ state"))).to_be_visible()
+    # A search that is left before its end goes on when somebody comes back.
+    expect(console.page.get_by_role("progressbar")).to_have_count(0)
     console.link("network/prod").click()
     expect(console.page.get_by_role("heading", name="network/prod")).to_be_visible()
     sent_since: list[Request] = []
