@@ -157,7 +157,7 @@ def test_every_prefix_of_a_key_is_in_the_page_of_objects_and_no_other() -> None:
 
 def test_the_times_after_which_lambda_stops_a_verb_are_in_the_page_about_retries() -> None:
     said = re.search(
-        r"Lambda stops a function after (\d+) seconds \(the management API's after (\d+)\)",
+        r"Lambda stops the function after (\d+) seconds \(the management API's after (\d+)\)",
         one_line(page("verbs.md")),
     )
     seconds = {spec.name: spec.seconds for spec in FUNCTIONS}
