@@ -277,7 +277,7 @@ class Team:
         Table(History, "{ days = 365, keep_versions = 100 }"),
         "S3 removes old versions of states and locks, except the newest `keep_versions` of each.",
         deployed="S3 removes old versions for good, usually within two days, or when their retention ends.",
-        unset="S3 keeps every version",
+        unset="S3 keeps every version of a state",
         default=None,
     )
     key: str = setting(
