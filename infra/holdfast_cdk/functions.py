@@ -153,7 +153,9 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="backend",
         folder="terraform_http",
-        purpose="Handles Terraform's requests: reads and writes states, acquires and releases locks.",
+        purpose=(
+            'Handles the requests of `backend "http"`: reads and writes states, acquires and releases locks.'
+        ),
         memory="backend",
         seconds=25,  # below the gateway's 30 s, so that it always sends our response
         grants=(
@@ -256,8 +258,8 @@ FUNCTIONS: Final = (
         name="audit_trail",
         folder="audit_trail",
         purpose="Copies events from the logs of the functions above, except health and console, to the "
-        "audit trail. Adds an event for each changed token or trust record, and for each failed copy to the "
-        "replica.",
+        "audit trail. Adds an event for each changed token or trust record and, if `notify` is set, for "
+        "failed copies to the replica.",
         memory=256,
         seconds=60,  # no client waits for it
         grants=(
@@ -274,7 +276,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="watch",
         folder="watch",
-        purpose="Looks every hour for old locks, large states and expiring tokens, and probes the API.",
+        purpose="Looks every hour for old locks, large states and expiring tokens, and can probe the API.",
         memory=512,
         seconds=180,  # three responses of the API, and lists of some 100,000 states
         grants=(

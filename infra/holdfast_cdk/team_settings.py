@@ -108,7 +108,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """The request limits of the API. The API responds with 429 above them, and Terraform retries."""
+    """The request limits of the API. The API responds with 429 above them, and Terraform usually retries."""
 
     rate: int = setting(
         whole_number(1, 10000), "Most routes accept this many requests a second.", default=100
@@ -131,11 +131,17 @@ def _megabytes(sentence: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """The memory of each function, in megabytes."""
+    """The memory of the main functions, in megabytes."""
 
     backend: int = _megabytes('The memory of the function for `backend "http"`, in MB.')
-    cloud: int = _megabytes('The memory of the function for `cloud {}` and `backend "remote"`, in MB.')
-    management: int = _megabytes("The memory of the function for the management API, in MB.")
+    cloud: int = _megabytes(
+        'The memory of the function for `cloud {}` and `backend "remote"`, in MB. It must be at least 128 '
+        "plus 4 times `max_state_mb`."
+    )
+    management: int = _megabytes(
+        "The memory of the function for the management API, in MB. It must be at least 128 plus 4 times "
+        "`max_state_mb`."
+    )
     authorizer: int = _megabytes(
         "The memory of the functions for [credentials and sessions](limits.md#memory-of-the-authorizer), in "
         "MB."
@@ -271,7 +277,7 @@ class Team:
         Table(History, "{ days = 365, keep_versions = 100 }"),
         "S3 removes old versions of states and locks, except the newest `keep_versions` of each.",
         deployed="S3 removes old versions for good, usually within two days, or when their retention ends.",
-        unset="S3 keeps every version",
+        unset="S3 keeps every version of a state",
         default=None,
     )
     key: str = setting(
@@ -314,8 +320,8 @@ class Team:
     )
     replica: Replica | None = setting(
         Table(Replica, '{ region = "eu-west-1" }'),
-        "S3 copies each new version and each delete marker of states, of locks and of the records that a "
-        "recovery needs to [a replica](recovery.md#prepare-a-replica). The setting requires `account` and "
+        "S3 copies new versions and delete markers of states, of locks and of the records that a recovery "
+        "needs to [a replica](recovery.md#prepare-a-replica). The setting requires `account` and "
         "`region`.",
         deployed="S3 does not copy the objects that the bucket already has.",
         unset="none",
@@ -416,7 +422,7 @@ class Team:
         "The API accepts credentials, and S3 accepts presigned addresses, only [from these networks]"
         "(networks.md). IPv6 networks have no effect.",
         deployed="The first `cdk diff`, `cdk synth` or `cdk deploy` with a new list needs `-c address=` with "
-        "your public address, to check that the list does not lock you out.",
+        "your public address, to check that the list does not lock you out, or `-c address=elsewhere`.",
         unset="every address",
         default=(),
     )
