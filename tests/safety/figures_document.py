@@ -44,7 +44,7 @@ _COUNTS: Final = {
     "kills": "clients, Lambda workers and local AWSs killed with SIGKILL",
     "requests_fuzzed": "generated requests to the deployed API",
     "lost": "acknowledged writes that are not in the history",
-    "violations": "other violations; also each generated request that caused a 5xx or a wrong change",
+    "violations": "other violations; also each generated request with a wrong response or a wrong change",
 }
 
 
