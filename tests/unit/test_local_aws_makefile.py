@@ -6,8 +6,10 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from local_aws.server import ROOT
 
@@ -99,7 +101,7 @@ def test_continuous_integration_runs_the_tests_from_any_folder_without_a_termina
     assert done.stdout.splitlines() == [str(ROOT), "--no-print-directory test"]
 
 
-def test_every_file_of_pinned_packages_is_upgraded() -> None:
+def test_every_file_of_pinned_packages_is_upgraded_and_proposed() -> None:
     files = [
         file
         for folder in (".", "functions/**", "local_aws")
@@ -108,3 +110,6 @@ def test_every_file_of_pinned_packages_is_upgraded() -> None:
     pinned = {str(file.relative_to(ROOT)) for file in files if "--hash=" in file.read_text()}
     assert "local_aws/requirements-set-up.txt" in pinned
     assert pinned == set(re.findall(r"--output-file (\S+)", make("-n", "upgrade").stdout))
+    ecosystems: Any = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())["updates"]
+    proposed = {Path(folder.lstrip("/")) for each in ecosystems for folder in each.get("directories", ())}
+    assert proposed == {Path(file).parent for file in pinned}
