@@ -46,7 +46,8 @@ _NO_STATE = f"{RESERVED}/{'0' * 32}"
 _CLOUD_HOST = "holdfast.local"
 """The host name in a `cloud` block. Terraform finds it in `cloud.tfrc` and never resolves it."""
 _COMMAND_TIME_LIMIT = 60
-_REQUEST_TIME_LIMIT = 30
+_REQUEST_TIME_LIMIT = 60
+"""Seconds. The first request starts two functions, which takes long on a busy machine."""
 
 
 class Step(Enum):

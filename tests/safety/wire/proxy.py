@@ -73,7 +73,8 @@ def gateway_refusal(fault: Fault) -> tuple[int, str, bytes]:
 class FaultProxy(Relay):
     """A relay that chooses faults at random; the seed and the order of the requests determine them.
 
-    `plan` may be changed at any time, for later requests. `happened` counts how often each fault did happen.
+    `plan` may be changed at any time, for later requests. Under `NONE`, requests do not count for the order.
+    `happened` counts how often each fault did happen.
     """
 
     def __init__(
@@ -99,6 +100,8 @@ class FaultProxy(Relay):
 
     def _choose(self, request: Request) -> Injected | None:
         plan = self.plan
+        if plan == NONE:
+            return None
         with self._lock:  # draws as many numbers for every request, with a fault or without
             which, how_long, at = (self._random.random() for _ in range(3))
         ends = itertools.accumulate(plan.chances.values())
