@@ -244,8 +244,8 @@ class Team:
     )
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
-        "With `declared`, the API lets clients use a name that has no state only after `holdfast state "
-        "declare` has declared the name.",
+        "With `declared`, the API lets clients use a name that has no state only if the name [is declared]"
+        "(../use/clients.md#names-that-must-be-declared).",
         default="any",
     )
     own_locks: Literal["named", "any", False] = setting(

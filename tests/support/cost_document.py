@@ -247,7 +247,8 @@ def _floods(memory: Memory) -> str:
     unknown = _flood(_FLOOD, megabytes=memory.authorizer, logged_kb=_LOG_KB, s3={"GET": 1})
     refused = _flood(_FLOOD, billed=False)
     return (
-        f"{unknown:,.0f} dollars with unknown tokens, at {_FLOOD} requests a second. {refused:.0f} dollars "
+        f"{unknown:,.0f} dollars with unknown tokens, at {_FLOOD} requests a second; the function "
+        f"`audit_trail` costs extra. {refused:.0f} dollars "
         f"without credentials, at the same rate, and {_flood(_FLOOD) - refused:.0f} dollars more [if AWS "
         "bills these requests](../understand/status.md#not-documented-by-aws). "
         f"{_flood(_FLOOD_OF_OPEN_ROUTES, megabytes=health):.0f} dollars for `/health`, and {files:.0f} "
@@ -396,7 +397,7 @@ and the storage of each version a second time. With `notify`, S3 needs metrics t
 These metrics cost {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars a month more, unless \
 `notify.events` omits `replica.failed` |
 | `audit_archive` | at most {1_000 * _PUT:.3f} dollars for 1,000 events, and the storage of the events in S3 |
-| a stranger who sends requests at the highest rate for a month | {_floods(memory)} |
+| a stranger who sends requests to one route, at its limit, for a month | {_floods(memory)} |
 | AWS Config, GuardDuty or a trail of S3 data events, if the account uses them | these services also bill \
 for what Holdfast does: for example, 0.003 dollars for each resource that a deployment changes, \
 4 dollars for a million calls to KMS, and 0.10 dollars for 100,000 requests to S3 |
