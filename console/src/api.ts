@@ -24,7 +24,7 @@ export class ApiError extends Error {
 const LONGEST = 40_000; // API Gateway answers within 30 s
 const SOON = 3; // seconds that a request waits while the team sends too many
 const API = "../manage/v1/";
-const REFUSED = "The API no longer accepts your credentials: they expired or were revoked. Sign in again to continue.";
+const REFUSED = "Your credentials expired or were revoked. Sign in again to continue.";
 
 type Read<T> = (text: string) => T | null;
 

@@ -18,7 +18,7 @@ export const ago = (iso: string, now: number): string =>
 /** Returns a number of bytes as the command prints it, such as `1.2 MB`. */
 export function bytes(count: number): string {
   const power = count < 1000 ? 0 : count < 1e6 ? 1 : count < 1e9 ? 2 : 3;
-  return `${(count / 1000 ** power).toFixed(1).replace(".0", "")} ${["B", "KB", "MB", "GB"][power]}`;
+  return `${(count / 1000 ** power).toFixed(1).replace(".0", "")}\u00a0${["B", "KB", "MB", "GB"][power]}`;
 }
 
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });

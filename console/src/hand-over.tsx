@@ -62,7 +62,7 @@ function Offer() {
   };
   if (known || !opener || problem) {
     const isKnown = known && `${ended(`You are signed in as ${person(known)}`)} Sign out first.`;
-    const isAlone = "This page needs the holdfast console command. Run it in a terminal.";
+    const isAlone = "Run holdfast console in a terminal.";
     return (
       <>
         <p role="alert">{isKnown ?? (problem || isAlone)}</p>
@@ -81,7 +81,7 @@ function Offer() {
         ?
       </p>
       {offer.until && <p class="faint">{`It ends on ${exactly(offer.until)}.`}</p>}
-      <p>Continue only if you ran holdfast console yourself a moment ago.</p>
+      <p>Continue only if you just ran holdfast console yourself.</p>
       <p class="actions">
         <Button class="main" onClick={() => accept(offer)}>
           Sign in

@@ -54,7 +54,8 @@ function useRoute(): { route: Route; visit: number; isReturn: boolean } {
       // The frame after draws the rows that are in view then.
       const focus = () => {
         const found = link && document.querySelector<HTMLElement>(`main a[href="${CSS.escape(link)}"]`);
-        (found || document.getElementById("main"))?.focus({ preventScroll: true });
+        ((isFilterNext && filter()) || found || document.getElementById("main"))?.focus({ preventScroll: true });
+        isFilterNext = false;
       };
       setTimeout(focus, 50);
     };
@@ -135,16 +136,18 @@ const Anchor = () => (
   </svg>
 );
 
+const filter = () => document.querySelector<HTMLElement>("main input[type=search]");
+let isFilterNext = false; // whether the next page begins with the focus in its filter
+
 /** A slash leads to the filter of the page, or to that of the states, unless somebody types it. */
 function toFilter(event: KeyboardEvent): void {
   const { key, ctrlKey, metaKey, altKey, target } = event;
   const isTyped = target instanceof Element && target.closest("input, select, textarea, dialog");
   if (key !== "/" || ctrlKey || metaKey || altKey || isTyped) return;
   event.preventDefault();
-  const filter = () => document.querySelector<HTMLInputElement>("main input[type=search]");
-  const focus = () => filter()?.focus();
-  if (!filter()) location.hash = href({ page: "states" });
-  setTimeout(focus, filter() ? 0 : 100); // a new page takes the focus first
+  isFilterNext = !filter();
+  if (isFilterNext) location.hash = href({ page: "states" });
+  else filter()?.focus();
 }
 
 /** The page of an address; it is a return if the back button led to it. */

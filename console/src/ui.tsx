@@ -81,8 +81,8 @@ export const Status = ({ children }: { children: ComponentChildren }) => (
   </p>
 );
 
-/** Where a name may go on in the next line: behind a separator, before the key of an instance, not in a host's name. */
-const ENDS = /(?<=[/\-_\] ]|^[^@]*\.)|(?=\[)/;
+/** Where a name may go on in the next line: behind a separator, except before a star or in a host's name; before a key. */
+const ENDS = /(?<=[/\-_\] ]|^[^@]*\.)(?!\*)|(?=\[)/;
 const LONGEST = 24; // letters of a part that stays whole
 const WHOLE = /^\[?"?\w*"?\]?[/\-_. ]?$/; // no browser breaks these
 
@@ -148,11 +148,8 @@ export const StateLink = ({ name, children }: { name: string; children?: Compone
 );
 
 /** Lines of a configuration. */
-export const Block = ({ children }: { children: string }) => (
-  <pre>
-    <Name>{children}</Name>
-  </pre>
-);
+// biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll, so the keyboard must reach them (WCAG 2.1.1)
+export const Block = ({ children }: { children: string }) => <pre tabIndex={0}>{children}</pre>;
 
 /** A small button that copies a text; where the browser refuses that, it shows the text to be copied by hand. */
 export function Copy({ text, what, children }: { text: string; what: string; children?: string }) {

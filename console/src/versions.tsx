@@ -107,12 +107,8 @@ function Versions({ name, ask, keeps }: Listed) {
     ),
     Written: (version: Version) => (
       <>
-        <Age at={version.time} inTable />{" "}
-        {version.size !== null && (
-          <span class="faint whole">
-            · <Size bytes={version.size} />
-          </span>
-        )}
+        <Age at={version.time} inTable />
+        {version.size !== null && ["\u00a0· ", <Size bytes={version.size} />]}
       </>
     ),
     By: (version: Version) =>
@@ -122,8 +118,8 @@ function Versions({ name, ask, keeps }: Listed) {
         </For>
       ) : (
         <>
-          <By of={known(version)} />{" "}
-          {version.operation && <span class="faint whole">· {say.operationWords(version.operation)}</span>}
+          <By of={known(version)} />
+          {version.operation && `\u00a0· ${say.operationWords(version.operation)}`}
         </>
       ),
     ...(compares && { Changes: changed }),

@@ -16,14 +16,14 @@ test("An age has one unit, and so has the time to an end; a clock that is a litt
 
 test("A size is told as the command prints it", () => {
   deepEqual([0, 999, 1000, 9_960, 123_456, 4_200_000, 5e6, 3e12].map(bytes), [
-    "0 B",
-    "999 B",
-    "1 KB",
-    "10 KB",
-    "123.5 KB",
-    "4.2 MB",
-    "5 MB",
-    "3000 GB",
+    "0\u00a0B",
+    "999\u00a0B",
+    "1\u00a0KB",
+    "10\u00a0KB",
+    "123.5\u00a0KB",
+    "4.2\u00a0MB",
+    "5\u00a0MB",
+    "3000\u00a0GB",
   ]);
 });
 

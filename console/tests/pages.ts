@@ -182,9 +182,9 @@ test("A bar is where its time is, beside the one before it and within the plot, 
 
 test("The sizes of the versions are told without saying one twice", () => {
   const told = (...sizes: number[]) => summary(sizes.map((size) => version(0, size)));
-  equal(told(1_000, 9_000, 4_000), "3 versions of up to 9 KB");
-  equal(told(2_101, 2_102, 2_103), "3 versions of 2.1 KB");
-  equal(told(900), "1 version of 900 B");
+  equal(told(1_000, 9_000, 4_000), "3 versions of up to 9\u00a0KB");
+  equal(told(2_101, 2_102, 2_103), "3 versions of 2.1\u00a0KB");
+  equal(told(900), "1 version of 900\u00a0B");
 });
 
 test("Resources are grouped by module and type, the root module first and data sources last", () => {

@@ -195,16 +195,18 @@ def cut(text: str, most: int) -> str:
 def cut_cells(text: str, most: int) -> str:
     """Return a text for a column of `most` cells of a terminal, cut behind a word if that leaves half of it.
 
+    A number and its unit are one word.
+
     >>> cut_cells("frozen, ends in 24 d: audit", 18), cut_cells("payments/ledger/prod", 8)
-    ('frozen, ends in…', 'payment…')
+    ('frozen, ends…', 'payment…')
     """
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= most:
         return text
-    kept = set_cell_size(text, most - 1)
-    words = kept if text[len(kept) :].startswith(" ") else kept.rpartition(" ")[0]
-    return f"{(words if 2 * cell_len(words) >= most else kept).rstrip(' …,:')}…"
+    fitting = [text[: word.end()] for word in _WORD.finditer(text) if cell_len(text[: word.end()]) < most]
+    words = fitting[-1] if fitting and 2 * cell_len(fitting[-1]) >= most else set_cell_size(text, most - 1)
+    return f"{words.rstrip(' …,:')}…"
 
 
 def moment(time_: datetime, now: datetime | None = None) -> str:

@@ -117,9 +117,10 @@ def new_token(team: Team, *grants: Grant, owner: str = "", expires: datetime | N
     return Credentials(token.id, secret)
 
 
-def freeze(team: Team, state: str, reason: str) -> None:
+def freeze(team: Team, state: str, reason: str, *, by: Credentials | None = None) -> None:
     body = json.dumps({"reason": reason, "until": None, "id": uuid4().hex})
-    answer = team.client("maintainer").request("PUT", f"/manage/v1/freeze/{state}", body.encode())
+    client = team.client_with(by) if by else team.client("maintainer")
+    answer = client.request("PUT", f"/manage/v1/freeze/{state}", body.encode())
     assert answer.status == 200, answer
 
 

@@ -75,7 +75,7 @@ def test_axe_finds_no_serious_fault_and_no_page_is_wider_than_the_screen(
     earlier, later = (version.id for version in strict.versions("network/prod"))
     screen = {"width": width, "height": 900}
     console = new_console(None, "sign-in.html", viewport=screen, color_scheme=colors)
-    console.shows("Run it in a terminal")
+    console.shows("Run holdfast console in a terminal.")
     faults = {"sign-in.html": console.faults()}
     console.open()
     console.shows("Token")

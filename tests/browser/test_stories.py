@@ -299,7 +299,7 @@ def test_a_plot_of_sizes_has_three_versions_or_more(
     strict.write(state, documents.state(2), documents.state(3))
     console.link("History").click()
     console.link("Now").click()
-    console.shows(re.compile("^3 versions of [^u]* B$"))
+    console.shows(re.compile(r"^3 versions of [^u]*\sB$"))
     expect(console.page.locator(".plot a")).to_have_count(3)
 
 
@@ -323,7 +323,7 @@ def test_the_plot_shows_when_versions_were_written_and_leads_to_what_each_change
     plot = console.page.locator(".plot")
     part = console.page.locator("section", has=plot)
     expect(part).to_contain_text(
-        re.compile(r"5 versions of up to [\d.]+ KB · hollow: restored · dashed: refused")
+        re.compile(r"5 versions of up to [\d.]+\sKB · hollow: restored · dashed: refused")
     )
     expect(part).to_contain_text(re.compile(r"4 d ago.*current: \d+ s ago$"))
     bars = plot.locator("a path:first-of-type")
@@ -340,7 +340,7 @@ def test_the_plot_shows_when_versions_were_written_and_leads_to_what_each_change
     assert len({*looks}) == 3, "a restored and a refused version have looks of their own"
     link = plot.get_by_role("link", name="serial 4")
     expect(link).to_have_accessible_name(
-        re.compile(r"^serial 4, [\d.]+ KB, 2 d ago, restored from serial 2, by .+$")
+        re.compile(r"^serial 4, [\d.]+\sKB, 2 d ago, restored from serial 2, by .+$")
     )
     link.click()
     console.page.wait_for_url("**/-/diff/**")

@@ -38,7 +38,7 @@ _DOLLARS: Final = (1, 10, 100)
 
 def cost() -> str:
     """Return the plot of `cost.md`: dollars a month by runs a month, both in logarithms."""
-    width, height, left, right, top, bottom = 640, 300, 70, 30, 50, 45
+    width, height, left, right, top, bottom = 640, 300, 70, 40, 50, 45
 
     def x(runs: float) -> float:
         return left + (width - left - right) * math.log10(runs / _RUNS[0]) / math.log10(_RUNS[-1] / _RUNS[0])
