@@ -193,11 +193,11 @@ def cut(text: str, most: int) -> str:
 
 
 def cut_cells(text: str, most: int) -> str:
-    """Return a text for a column of `most` cells of a terminal, cut behind a word if that leaves half of it.
+    """Return a text for a column of `most` cells of a terminal, cut behind a word if a third is left.
 
     A number and its unit are one word.
 
-    >>> cut_cells("frozen, ends in 24 d: audit", 18), cut_cells("payments/ledger/prod", 8)
+    >>> cut_cells("frozen, ends in 23 h 59 min: move", 26), cut_cells("payments/ledger/prod", 8)
     ('frozen, ends…', 'payment…')
     """
     from rich.cells import cell_len, set_cell_size
@@ -205,7 +205,7 @@ def cut_cells(text: str, most: int) -> str:
     if cell_len(text) <= most:
         return text
     fitting = [text[: word.end()] for word in _WORD.finditer(text) if cell_len(text[: word.end()]) < most]
-    words = fitting[-1] if fitting and 2 * cell_len(fitting[-1]) >= most else set_cell_size(text, most - 1)
+    words = fitting[-1] if fitting and 3 * cell_len(fitting[-1]) >= most else set_cell_size(text, most - 1)
     return f"{words.rstrip(' …,:')}…"
 
 
