@@ -37,8 +37,11 @@ from holdfast.state.lock_info import LockInfo
 from holdfast.state.operator import check_version_id
 from holdfast.work import Work
 
-JUST_DELETED: Final = timedelta(minutes=6)
-"""The time for which a client retries a request: 5 minutes and 45 seconds measured, rounded up."""
+JUST_DELETED: Final = timedelta(minutes=10)
+"""The time for which a client may retry a request.
+
+go-tfe's 30 waits take 0.7 to 0.9 s times 1, 2, … 30, so up to seven minutes. Its attempts take time, too.
+"""
 
 _AT_ONCE: Final = 10
 """Records that are read in parallel: as many as the SDK keeps connections."""
