@@ -73,7 +73,7 @@ def lock(**changed: object) -> dict[str, Any]:
         "owner": None,
         "operation": "OperationTypeApply",
         "info": "",
-        "since": "2026-11-20T12:00:00Z",
+        "since": ago(days=9, hours=1),
         "freeze": None,
     } | changed
 
@@ -88,7 +88,7 @@ def freeze(**changed: object) -> dict[str, Any]:
         "id": 32 * "a",
         "reason": "incident 4711",
         "by": "token:ada",
-        "since": "2026-11-20T12:00:00Z",
+        "since": ago(days=9, hours=1),
         "until": None,
         "ended": False,
     } | changed
@@ -109,7 +109,7 @@ def held(lock_id: str = "4fe1c2a0", who: str = "bob@desk") -> dict[str, str]:
         "Operation": "OperationTypeApply",
         "Info": "",
         "Version": "1.11.4",
-        "Created": "2026-11-20T12:00:00Z",
+        "Created": ago(days=9, hours=1),
         "Path": "",
     }
 
@@ -176,7 +176,7 @@ def state(**changed: object) -> dict[str, Any]:
         "name": NAME,
         "version": "v-14",
         "size": 4_200_000,
-        "modified": "2026-11-20T12:00:00Z",
+        "modified": ago(days=9, hours=1),
         "serial": 14,
         "lineage": "2f1c8f3e",
         "terraform_version": "1.11.4",

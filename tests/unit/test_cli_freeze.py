@@ -88,11 +88,11 @@ def test_an_end_that_has_passed_freezes_nothing(stub: ApiStub, until: str) -> No
     ("replies", "said"),
     [
         (
-            (LOCKED, of_lock(lock())),
+            (LOCKED, of_lock(lock(since="2026-11-20T12:00:00Z"))),
             ("locked by bob@desk", "since 2026-11-20 12:00:00 UTC", "With --wait, the command waits"),
         ),
         (
-            (FROZEN, of_lock(freeze())),
+            (FROZEN, of_lock(freeze() | {"since": "2026-11-20T12:00:00Z"})),
             ("by token:ada: release 8. The state has been frozen since 2026-11-20 12:00:00 UTC (",),
         ),
     ],

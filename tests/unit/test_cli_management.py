@@ -372,7 +372,7 @@ def test_what_a_newer_stack_says_more_is_passed_over_and_its_words_are_shown(stu
 def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub) -> None:
     stub.reply(
         refusal(423, "locked", "The state is locked by bob@desk, lock ID 4fe1c2a0.", held()),
-        of_lock(lock()),
+        of_lock(lock(since="2026-11-20T12:00:00Z")),
     )
 
     line = failure(stub, "state", "declare", NAME)
@@ -385,7 +385,8 @@ def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub
 
 def test_what_a_lock_info_lacks_is_not_told(stub: ApiStub) -> None:
     info = held() | {"Operation": None, "Info": None}
-    stub.reply(refusal(423, "locked", "The state is locked by bob@desk.", info), answer({"lock": lock()}))
+    since = lock(since="2026-11-20T12:00:00Z")
+    stub.reply(refusal(423, "locked", "The state is locked by bob@desk.", info), answer({"lock": since}))
 
     assert "The lock has been held since 2026-11-20 12:00:00 UTC (" in failure(stub, "state", "declare", NAME)
 

@@ -41,7 +41,7 @@ def item(name: str, size: int | None, **changed: object) -> dict[str, object]:
 # --- list ----------------------------------------------------------------------------------------
 
 SMALL = item("app", 812, modified="2026-11-20T12:00:00Z")
-LARGE = item("network/eu", 4_000_001, lock=lock())
+LARGE = item("network/eu", 4_000_001, lock=lock(since="2026-11-20T12:00:00Z"))
 OLD = item("network/prod", 4_000_000, modified=ago(days=40), lock=freeze(until="2099-01-01T00:00:00Z"))
 FIRST = item("new", None, modified=None, lock=lock())
 
@@ -367,7 +367,7 @@ def test_history_tells_of_each_version_who_wrote_it_and_whether_it_counts(stub: 
 
     assert heading.split() == ["SERIAL", "TIME", "STATUS", "VERSION", "BY", "OPERATION", "SIZE", "NOTE"]
     assert rows[0].split()[:2] == ["15", "2026-11-20T15:00:00Z"]
-    assert "d ago)  current, acknowledged  v-15  " in rows[0]
+    assert re.search(r"d ago\) +current, acknowledged  v-15  ", rows[0])
     assert rows[0].endswith("4.2 MB  restored from v-12: undo")
     assert "never acknowledged" in rows[1]
     assert rows[2].startswith("-       2026-11-20T13:00:00Z (")

@@ -299,7 +299,7 @@ def test_a_terminal_is_asked_for_the_name(stub: ApiStub) -> None:
 
 
 def test_a_question_has_the_id_of_the_version_with_long_and_a_script_has_it_always(stub: ApiStub) -> None:
-    stub.reply(answer(state()))
+    stub.reply(answer(state(modified="2026-11-20T12:00:00Z")))
     said = "version v-14, serial 14, of 2026-11-20 12:00:00 UTC"
 
     printed = terminal.run(
