@@ -1,5 +1,5 @@
 import { type ComponentChildren, render } from "preact";
-import { useEffect, useErrorBoundary, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useLayoutEffect, useState } from "preact/hooks";
 import { ActivityPage } from "./activity";
 import { get } from "./api";
 import { now } from "./clock";
@@ -41,7 +41,8 @@ function App() {
 /** Follows the address. A page begins at its top, and where it was left if the back button leads to it. */
 function useRoute(): { route: Route; visit: number; isReturn: boolean } {
   const [place, setPlace] = useState(() => ({ route: parse(location.hash), visit: 0, isReturn: false }));
-  useEffect(() => {
+  // An effect would run after the page is painted, and miss an address that changes before.
+  useLayoutEffect(() => {
     history.scrollRestoration = "manual";
     const left = new Map<string, { top: number; link: string | null }>();
     const read = ({ oldURL, newURL }: HashChangeEvent) => {

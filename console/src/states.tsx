@@ -299,8 +299,9 @@ function useView(table: RefObject<HTMLTableElement | null>, rows: Row[]) {
     const [from, to] = inView(tops, top, innerHeight);
     setView((before) => (before.from === from && before.to === to ? before : { from, to }));
   };
-  useLayoutEffect(look, [tops]);
-  useEffect(() => {
+  // An effect would run after the page is painted, and miss a scroll of before.
+  useLayoutEffect(() => {
+    look();
     const abort = new AbortController();
     addEventListener("scroll", look, { passive: true, signal: abort.signal });
     addEventListener("resize", look, abort);

@@ -534,6 +534,23 @@ def test_the_pages_below_a_tab_mark_it(strict: Team, new_console: NewConsole) ->
     expect(console.page.get_by_text(re.compile("· 3 resources ·"))).to_be_visible()
 
 
+def test_an_address_that_changes_while_the_first_page_is_drawn_is_followed(
+    strict: Team, new_console: NewConsole
+) -> None:
+    console = new_console(None)
+    console.page.evaluate(
+        """() => new MutationObserver((_, observer) => {
+            if (!document.querySelector("nav")) return;
+            observer.disconnect();
+            location.hash = "#/locks";
+        }).observe(document.body, { childList: true, subtree: true })"""
+    )
+    console.sign_in(strict.token("reader"))
+
+    expect(console.page.get_by_role("heading", name="Locks")).to_be_visible()
+    assert console.page.url == f"{console.address}#/locks"
+
+
 def test_a_screen_without_a_keyboard_is_told_of_no_key(new_console: NewConsole) -> None:
     for options, told in (({}, "press /"), ({"has_touch": True, "is_mobile": True}, "name")):
         box = new_console("reader", **options).page.get_by_role("searchbox")
