@@ -407,6 +407,11 @@ def test_a_repeat_deletes_the_record_that_a_delete_has_left(cloud: Handle, moto:
     assert keys(moto) == []
 
 
+def test_a_retry_of_a_delete_is_recognized_for_longer_than_a_client_retries() -> None:
+    """go-tfe waits 30 times; before retry `n` it waits at most `n` times 0.9 seconds."""
+    assert timedelta(seconds=0.9 * sum(range(1, 31))) < workspaces.JUST_DELETED
+
+
 def test_an_id_of_before_a_delete_does_not_delete_what_was_made_since(
     cloud: Handle, moto: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
